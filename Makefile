@@ -1,0 +1,52 @@
+# The two commands a newcomer needs: make demo, make test.
+
+# The first interpreter that is new enough; `make PYTHON=...` chooses another.
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+TOOLS := $(VENV)/.tools
+DOCS := $(VENV)/.docs
+
+.PHONY: demo test test-long lint bench docs reproduce clean
+.DELETE_ON_ERROR:
+
+demo: $(TOOLS)
+	$(BIN)/python examples/demo.py
+
+test: lint
+	$(BIN)/python -m pytest --cov
+
+test-long: lint
+	$(BIN)/python -m pytest --cov -m "long or not long"
+
+lint: $(TOOLS)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(TOOLS)
+	$(BIN)/python -m benchmarks
+
+docs: $(DOCS)
+	$(BIN)/sphinx-build -W --keep-going -b html docs build/docs
+
+reproduce: $(TOOLS)
+	$(BIN)/python examples/chen_hale_table.py
+
+clean:
+	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "inbounds needs Python 3.11 or newer; none found. Try make PYTHON=/path/to/python" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(TOOLS): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	@touch $@
+
+$(DOCS): pyproject.toml $(TOOLS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	@touch $@

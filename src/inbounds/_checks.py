@@ -1,0 +1,117 @@
+"""Every argument check, in one wording: ``{what}: {name} must be {requirement}; got {value!r}. {next step}``.
+
+Checks are phrased "accept if", so that NaN fails every one of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from numbers import Real
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from inbounds.errors import ParameterError, ParameterTypeError
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def refuse(
+    what: str,
+    name: str,
+    requirement: str,
+    value: object,
+    next_step: str,
+    kind: type[Exception] = ParameterError,
+) -> NoReturn:
+    shown = repr(value)
+    if len(shown) > 80:
+        shown = shown[:77] + "..."
+    raise kind(f"{what}: {name} must be {requirement}; got {shown}. {next_step}".rstrip())
+
+
+def number(
+    what: str,
+    name: str,
+    value: object,
+    *,
+    above: float = -math.inf,
+    below: float = math.inf,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    finite: bool = True,
+    next_step: str = "",
+) -> float:
+    """A real number inside the given limits, as a float. Bools, strings and complex numbers are not numbers."""
+    low = f"({above!r}" if at_least is None else f"[{at_least!r}"
+    high = f"{below!r})" if at_most is None else f"{at_most!r}]"
+    kind = "a finite number" if finite else "a number"
+    requirement = kind if (low, high) == ("(-inf", "inf)") else f"{kind} in {low}, {high}"
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        refuse(what, name, requirement, value, next_step, ParameterTypeError)
+    try:
+        x = float(value)
+    except OverflowError:
+        refuse(what, name, requirement, value, next_step)
+    accepted = (
+        (math.isfinite(x) or (not finite and math.isinf(x)))
+        and (x > above if at_least is None else x >= at_least)
+        and (x < below if at_most is None else x <= at_most)
+    )
+    if not finite and math.isinf(x):
+        accepted = True
+    if not accepted:
+        refuse(what, name, requirement, value, next_step)
+    return x
+
+
+def whole(what: str, name: str, value: object, *, at_least: int, at_most: int, next_step: str = "") -> int:
+    """A whole number inside the given limits. ``3.0`` is one; ``3.5`` and ``True`` are not."""
+    x = number(what, name, value, at_least=at_least, at_most=at_most, next_step=next_step)
+    if x != math.floor(x):
+        refuse(what, name, "a whole number", value, next_step)
+    return int(x)
+
+
+def vector(what: str, name: str, values: object, *, finite: bool = True, next_step: str = "") -> FloatArray:
+    """A non-empty one-dimensional array of numbers, as float64."""
+    requirement = "a sequence of finite numbers" if finite else "a sequence of numbers"
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence | np.ndarray):
+        refuse(what, name, requirement, values, next_step, ParameterTypeError)
+    array = real_array(what, name, values, requirement=requirement, next_step=next_step)
+    if array.ndim != 1 or array.size == 0:
+        refuse(what, name, f"{requirement} of shape (m,), m >= 1", f"shape {array.shape}", next_step)
+    if np.isnan(array).any() or (finite and not np.isfinite(array).all()):
+        refuse(what, name, requirement, values, next_step)
+    return array
+
+
+def real_array(what: str, name: str, values: Any, *, requirement: str, next_step: str = "") -> FloatArray:
+    """Numbers of any shape as float64; bools, strings, objects and complex numbers are refused, unechoed."""
+    try:
+        raw = np.asarray(values)
+    except (ValueError, TypeError):
+        raw = np.asarray(None)
+    if raw.dtype == object and all(
+        isinstance(v, Real) and not isinstance(v, bool | np.bool_) for v in raw.ravel().tolist()
+    ):
+        try:
+            raw = raw.astype(np.float64)
+        except (OverflowError, ValueError, TypeError):
+            raw = np.asarray(None)
+    if raw.dtype.kind not in "iuf" or (
+        isinstance(values, Sequence) and any(isinstance(v, bool | np.bool_) for v in values)
+    ):
+        refuse(what, name, requirement, f"{type(values).__name__}", next_step, ParameterTypeError)
+    return np.array(raw, dtype=np.float64)
+
+
+def choice(what: str, name: str, value: object, options: Collection[str]) -> str:
+    if not isinstance(value, str) or value not in options:
+        kind = ParameterError if isinstance(value, str) else ParameterTypeError
+        refuse(what, name, "one of " + ", ".join(map(repr, options)), value, "", kind)
+    return value
