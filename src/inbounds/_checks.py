@@ -17,6 +17,9 @@ from inbounds.errors import ParameterError, ParameterTypeError
 
 FloatArray = npt.NDArray[np.float64]
 
+#: Sizes of ends, sensitivities and (with some room) scales: squares and fourth powers of them stay within float64.
+SMALLEST, LARGEST = 1e-60, 1e60
+
 
 def refuse(
     what: str,
@@ -26,7 +29,10 @@ def refuse(
     next_step: str,
     kind: type[Exception] = ParameterError,
 ) -> NoReturn:
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except ValueError:  # an int of more digits than Python converts
+        shown = f"a {type(value).__name__} too long to show"
     if len(shown) > 80:
         shown = shown[:77] + "..."
     raise kind(f"{what}: {name} must be {requirement}; got {shown}. {next_step}".rstrip())
@@ -103,11 +109,13 @@ def real_array(what: str, name: str, values: Any, *, requirement: str, next_step
             raw = raw.astype(np.float64)
         except (OverflowError, ValueError, TypeError):
             raw = np.asarray(None)
-    if raw.dtype.kind not in "iuf" or (
-        isinstance(values, Sequence) and any(isinstance(v, bool | np.bool_) for v in values)
-    ):
+    if raw.dtype.kind not in "iuf" or (isinstance(values, list | tuple) and has_bool(values)):
         refuse(what, name, requirement, f"{type(values).__name__}", next_step, ParameterTypeError)
     return np.array(raw, dtype=np.float64)
+
+
+def has_bool(values: Sequence[Any]) -> bool:
+    return any(has_bool(v) if isinstance(v, list | tuple) else isinstance(v, bool | np.bool_) for v in values)
 
 
 def choice(what: str, name: str, value: object, options: Collection[str]) -> str:

@@ -15,13 +15,13 @@ import numpy as np
 
 from inbounds import _checks as check
 from inbounds import published
-from inbounds.domain import Box, Domain, Line
+from inbounds.domain import Box, Domain, Line, Spans
 from inbounds.errors import ParameterTypeError, UnreachableTarget
 from inbounds.noise import gaussian, laplace
 from inbounds.noise.product import worst_sum
 from inbounds.noise.support import Support
 from inbounds.numerics import SLACK, decimal_floor, smallest, width_up
-from inbounds.privacy import BoxCurve, curve, gdp, reach, steepest, zcdp
+from inbounds.privacy import BoxCurve, curve, gdp, steepest, zcdp
 from inbounds.sensitivity import L1, L2, Linf, Sensitivity, largest_norm
 
 __all__ = ["EDGES", "GUARANTEES", "METHODS", "Target", "calibrate"]
@@ -59,34 +59,35 @@ class Target:
         if delta is not None and given != ["epsilon"]:
             check.refuse(what, "delta", "given together with epsilon only", delta, "")
         if epsilon is not None:
-            e = check.number(
-                what, "epsilon", epsilon, at_least=0.0, at_most=500.0, next_step="Typical values: 0.01 to 10."
-            )
-            d = (
-                0.0
-                if delta is None
-                else check.number(
-                    what,
-                    "delta",
-                    delta,
-                    at_least=0.0,
-                    below=1.0,
-                    next_step="Typical values: below 1 / number of people.",
-                )
-            )
+            e = _amount(what, "epsilon", epsilon, 1e-15, 500.0, "Typical values: 0.01 to 10.")
+            d = 0.0
+            if delta is not None:
+                check.number(what, "delta", delta, at_least=0.0, below=1.0, next_step=_DELTAS)
+                d = _amount(what, "delta", delta, 1e-100, 1.0, _DELTAS)
             if e == 0.0 and d == 0.0:
                 check.refuse(
                     what, "epsilon", "greater than 0 when delta is 0", epsilon, "Nothing can be released at (0, 0)."
                 )
             return cls("approx", e, d) if d > 0.0 else cls("pure", e)
         if rho is not None:
-            return cls("rho", check.number(what, "rho", rho, above=0.0))
+            return cls("rho", check.number(what, "rho", rho, at_least=1e-24, at_most=1e4))
         if mu is not None:
-            return cls("mu", check.number(what, "mu", mu, above=0.0))
+            return cls("mu", check.number(what, "mu", mu, at_least=1e-12, at_most=100.0))
         if not isinstance(rdp, tuple | list) or len(rdp) != 2:
             check.refuse(what, "rdp", "a pair (alpha, epsilon)", rdp, "For instance rdp=(8, 0.5).", ParameterTypeError)
         alpha = check.number(what, "rdp[0] (alpha)", rdp[0], above=1.0, at_most=1e6)
-        return cls("rdp", check.number(what, "rdp[1] (epsilon)", rdp[1], above=0.0), alpha)
+        return cls("rdp", check.number(what, "rdp[1] (epsilon)", rdp[1], at_least=1e-24, at_most=1e4), alpha)
+
+
+_DELTAS = "Typical values: below 1 / number of people."
+
+
+def _amount(what: str, name: str, value: Any, least: float, most: float, next_step: str) -> float:
+    """0, or a number from least to most."""
+    x = check.number(what, name, value, at_least=0.0, at_most=most, next_step=next_step)
+    if 0.0 < x < least:
+        check.refuse(what, name, f"0 or at least {least!r}", value, next_step)
+    return x
 
 
 def calibrate(
@@ -102,6 +103,10 @@ def calibrate(
 ) -> float:
     """The scale for a target; ``what`` names the mechanism in errors."""
     if method != "exact":
+        if guarantee == "metric" and not (family == "laplace" and isinstance(domain, Spans)):
+            check.refuse(
+                what, "guarantee", f"'adjacent' with method={method!r}", guarantee, "Only Croft et al.'s is metric."
+            )
         return _published(what, family, domain, sensitivity, target, edges=edges, method=method)
     if guarantee == "metric":
         if target.kind != "pure":
@@ -115,12 +120,12 @@ def calibrate(
     _reachable(what, family, domain, target, edges)
     goal = decimal_floor(target.value)
     support = Support.of(domain)
-    near = reach(support, sensitivity)
+    near = support.reach(sensitivity)
     if edges == "truncate" and support.convex and target.kind == "pure":
         return _pure_interval(what, family, domain, sensitivity, goal)
 
     def value(scale: float) -> float:
-        return _cost(curve(family, domain, sensitivity, scale, edges), target)
+        return _cost(curve(family, domain, sensitivity, scale, edges, support=support), target)
 
     if target.kind == "approx":
         goal = decimal_floor(target.other)
@@ -144,7 +149,9 @@ def _cost(of: Any, target: Target) -> float:
 
 def _finite(what: str, scale: float) -> float:
     if not math.isfinite(scale):
-        raise UnreachableTarget(f"{what}: the target needs a scale beyond the largest number. Ask for less privacy.")
+        raise UnreachableTarget(
+            f"{what}: no scale can be verified to meet this target in double precision. Ask for less privacy."
+        )
     return scale
 
 

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import log_ndtr, ndtri_exp
 
 from inbounds import _checks as check
@@ -154,14 +155,14 @@ class Distribution:
 
     def cdf(self, x: Any) -> Any:
         x = _numbers("x", x)
-        cut = self._cut(x) if self._edges == "clamp" else x
+        cut = np.where(np.isnan(x), 0.0, self._cut(x) if self._edges == "clamp" else x)
         below = np.minimum(np.exp(self._log_below(cut)), 1.0)
         return np.where(np.isnan(x), np.nan, below)[()]
 
     def sf(self, x: Any) -> Any:
         """P(answer > x), accurate when small."""
         x = _numbers("x", x)
-        cut = self._cut(x) if self._edges == "clamp" else x
+        cut = np.where(np.isnan(x), 0.0, self._cut(x) if self._edges == "clamp" else x)
         above = np.minimum(np.exp(self._log_above(cut)), 1.0)
         return np.where(np.isnan(x), np.nan, above)[()]
 
@@ -219,14 +220,24 @@ class Distribution:
             else:
                 k = np.round(_gaussian_quantile(p, low, high, self._scale))
         k = np.clip(k, lo, hi)
-        # tables and rounding may be one off: settle by the cdf itself
-        for _ in range(3):
-            x = self._q + k
-            k = np.where((np.exp(self._log_below(x)) < p) & (k < hi), k + 1.0, k)
-        for _ in range(3):
-            x = self._q + k
-            k = np.where((np.exp(self._log_below(x - 1.0)) >= p) & (k > lo), k - 1.0, k)
-        out: FloatArray = self._q + k
+
+        # Tables and rounding may be off: settle by the cdf itself, stepping away from the guess and then bisecting.
+        def enough(j: FloatArray) -> npt.NDArray[np.bool_]:
+            return (np.exp(self._log_below(self._q + j)) >= p) | (j >= hi)
+
+        low, high, step = np.maximum(k - 1.0, lo - 1.0), k, 1.0
+        while not (settled := enough(high)).all():
+            low, high = np.where(settled, low, high), np.where(settled, high, np.minimum(high + step, hi))
+            step *= 2.0
+        step = 1.0
+        while (loose := (low >= lo) & enough(low)).any():
+            low, high = np.where(loose, np.maximum(low - step, lo - 1.0), low), np.where(loose, low, high)
+            step *= 2.0
+        while (high - low > 1.0).any():
+            middle = np.floor((low + high) / 2.0)
+            good = enough(middle)
+            low, high = np.where(good, low, middle), np.where(good, middle, high)
+        out: FloatArray = self._q + high
         return out
 
     def _moments(self) -> tuple[FloatArray, FloatArray, FloatArray]:

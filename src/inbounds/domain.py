@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,19 +29,30 @@ def _ends(what: str, lower: object, upper: object) -> tuple[float, float]:
     high = check.number(what, "upper", upper, finite=False, next_step="Pass the largest answer that makes sense.")
     if not (low < high and low < math.inf and high > -math.inf):
         check.refuse(what, "upper", f"greater than lower ({low!r})", upper, "Pass the ends in order.")
-    if math.isfinite(low) and math.isfinite(high) and not math.isfinite(high - low):
-        check.refuse(what, "upper - lower", "a finite number", (low, high), "Rescale the answer.")
+    for name, end in (("lower", low), ("upper", high)):
+        if math.isfinite(end) and not abs(end) <= check.LARGEST:
+            check.refuse(what, name, f"infinite or at most {check.LARGEST!r} in size", end, "Rescale the answer.")
+    if not high - low >= check.SMALLEST:
+        check.refuse(what, "upper - lower", f"at least {check.SMALLEST!r}", (low, high), "Rescale the answer.")
     return low, high
 
 
 def _scalar(x: object) -> float:
     """A number as float, NaN for anything else (so that membership tests fail without raising)."""
-    if isinstance(x, bool | np.bool_):
+    if isinstance(x, np.ndarray) and x.ndim == 0:
+        x = x[()]
+    if isinstance(x, bool | np.bool_) or not isinstance(x, Real):
         return math.nan
     try:
-        return float(x)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
+        value = float(x)
+    except OverflowError:
         return math.nan
+    return value if value == x else math.nan  # 2**53 + 1 is not 2.0**53
+
+
+def _nearest_whole(x: FloatArray) -> FloatArray:
+    """The nearest whole number, ties down; whole numbers stay (subtracting 0.5 would move odd ones beyond 2**52)."""
+    return np.where(x == np.floor(x), x, np.ceil(x - 0.5))
 
 
 class Line:
@@ -84,7 +96,7 @@ class Line:
         """The nearest point of the domain, elementwise; ties go to the lower one. NaN stays NaN."""
         values = np.asarray(x, dtype=np.float64)
         if self.lattice:
-            values = np.ceil(values - 0.5)
+            values = _nearest_whole(values)
         out = np.clip(values, self.lower, self.upper)
         for (_, left), (right, _) in pairwise(self.pieces):
             middle = left + (right - left) / 2.0
@@ -246,16 +258,12 @@ class Integers(Line):
 
     def __post_init__(self) -> None:
         low, high = _ends("Integers", self.lower, self.upper)
-        for name, x in (("lower", low), ("upper", high)):
+        for name, x, given in (("lower", low, self.lower), ("upper", high, self.upper)):
             if math.isfinite(x):
-                check.whole(
-                    "Integers",
-                    name,
-                    x,
-                    at_least=-_LARGEST,
-                    at_most=_LARGEST,
-                    next_step="Use Interval for reals.",
-                )
+                step = "Use Interval for reals."
+                check.whole("Integers", name, x, at_least=-_LARGEST, at_most=_LARGEST, next_step=step)
+                if x != given:
+                    check.refuse("Integers", name, "a whole number up to 2**53", given, "")
         object.__setattr__(self, "lower", int(low) if math.isfinite(low) else low)
         object.__setattr__(self, "upper", int(high) if math.isfinite(high) else high)
 
@@ -291,7 +299,6 @@ class Box:
     lower: FloatArray
     upper: FloatArray
     integer: bool = False
-    _hash: int = field(init=False, repr=False)
 
     def __init__(self, lower: Any, upper: Any, *, integer: bool = False) -> None:
         low = check.vector("Box", "lower", lower, finite=False, next_step="Pass one lower end per coordinate.")
@@ -300,7 +307,13 @@ class Box:
             check.refuse("Box", "upper", f"of shape {low.shape}, like lower", f"shape {high.shape}", "")
         if not isinstance(integer, bool):
             check.refuse("Box", "integer", "True or False", integer, "", ParameterTypeError)
-        bad = ~((low < high) & (low < math.inf) & (high > -math.inf))
+        large = np.maximum(np.where(np.isinf(low), 0.0, np.abs(low)), np.where(np.isinf(high), 0.0, np.abs(high)))
+        if not np.max(large) <= check.LARGEST:
+            check.refuse(
+                "Box", "ends", f"infinite or at most {check.LARGEST!r} in size", float(np.max(large)), "Rescale."
+            )
+        with np.errstate(invalid="ignore"):
+            bad = ~((low < high) & (low < math.inf) & (high > -math.inf) & (high - low >= check.SMALLEST))
         if bad.any():
             i = int(np.argmax(bad))
             check.refuse(
@@ -315,12 +328,12 @@ class Box:
                 wrong = np.isfinite(ends) & ~((ends == np.floor(ends)) & (np.abs(ends) <= _LARGEST))
                 if wrong.any():
                     check.refuse("Box", name, "whole numbers up to 2**53", float(ends[np.argmax(wrong)]), "")
+        low, high = low + 0.0, high + 0.0  # no -0.0: equal boxes hash alike
         low.flags.writeable = False
         high.flags.writeable = False
         object.__setattr__(self, "lower", low)
         object.__setattr__(self, "upper", high)
         object.__setattr__(self, "integer", integer)
-        object.__setattr__(self, "_hash", hash((low.tobytes(), high.tobytes(), integer)))
 
     @property
     def dimension(self) -> int:
@@ -353,15 +366,17 @@ class Box:
 
     def __contains__(self, x: object) -> bool:
         try:
-            values = np.asarray(x, dtype=np.float64)
+            values = np.asarray(x)
         except (TypeError, ValueError):
             return False
-        return values.shape == self.lower.shape and bool(self.contains(values))
+        if isinstance(x, list | tuple) and check.has_bool(x):
+            return False
+        return values.dtype.kind in "iuf" and values.shape == self.lower.shape and bool(self.contains(values))
 
     def project(self, x: Any) -> Any:
         """The nearest point of the box, coordinate by coordinate. NaN stays NaN."""
         values = np.asarray(x, dtype=np.float64)
-        return np.clip(np.ceil(values - 0.5) if self.integer else values, self.lower, self.upper)
+        return np.clip(_nearest_whole(values) if self.integer else values, self.lower, self.upper)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Box):
@@ -373,13 +388,20 @@ class Box:
         )
 
     def __hash__(self) -> int:
-        return self._hash
+        return hash((self.lower.tobytes(), self.upper.tobytes(), self.integer))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild_box, (np.array(self.lower), np.array(self.upper), self.integer)
 
     def __repr__(self) -> str:
         more = ", integer=True" if self.integer else ""
         if self.dimension <= 6:
             return f"Box({self.lower.tolist()!r}, {self.upper.tolist()!r}{more})"
         return f"<Box: {self.dimension} coordinates{more}>"
+
+
+def _rebuild_box(lower: FloatArray, upper: FloatArray, integer: bool) -> Box:
+    return Box(lower, upper, integer=integer)
 
 
 Domain = Interval | Spans | Integers | Box

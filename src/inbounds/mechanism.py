@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -47,7 +48,7 @@ class Mechanism:
         _check_domain(what, domain)
         values = {
             "domain": domain,
-            "scale": check.number(what, "scale", scale, above=0.0, next_step="Or let calibrate find it."),
+            "scale": _check_scale(what, scale),
             "sensitivity": resolve(what, sensitivity, domain),
             "edges": check.choice(what, "edges", edges, EDGES),
         }
@@ -127,7 +128,11 @@ class Mechanism:
 
     def delta(self, epsilon: float) -> Bound:
         """The smallest delta for this epsilon; never below the truth."""
-        return self._curve.delta(check.number(type(self).__name__, "epsilon", epsilon, at_least=0.0, at_most=500.0))
+        e = check.number(type(self).__name__, "epsilon", epsilon, at_least=0.0, at_most=500.0)
+        found = self._curve.delta(e)
+        if found == 0.0 and self._curve.pure() > e:  # too small for a float, but not nothing
+            return Bound(math.ulp(0.0), exact=False, reason=found.reason)
+        return found
 
     def rdp(self, alpha: float) -> Bound:
         """Rényi DP of order alpha; never below the truth."""
@@ -151,11 +156,8 @@ class Mechanism:
         if first == second:
             return 0.0
         support = Support.of(self.domain) if self.edges == "truncate" else Support.line(self.domain.lattice)
-        ends = np.array(self.domain.pieces)
-        finite = ends[np.isfinite(ends)]
-        origin = float(finite[0]) if finite.size and self.edges == "truncate" else 0.0
         noise = (LaplaceOn if self._family == "laplace" else GaussianOn)(support, self.scale)
-        start, gap = first - origin, second - first
+        start, gap = first - support.origin, second - first
         if gap < 0.0:
             noise, start, gap = noise.reflected(), -start, -gap
         return float(noise.renyi(np.array([start]), np.array([gap]), order)[0])
@@ -192,18 +194,20 @@ class Mechanism:
         """Draws for studies: fast, reproducible with a seed, and **not private**. Never publish them."""
         true = self._inside(q)
         extra = (size,) if isinstance(size, int) and not isinstance(size, bool) else size
-        if not isinstance(extra, tuple) or not all(isinstance(n, int) and n >= 0 for n in extra):
-            check.refuse(type(self).__name__, "size", "a number of draws or a shape", size, "")
+        if not isinstance(extra, tuple) or not all(type(n) is int and n >= 0 for n in extra):
+            check.refuse(type(self).__name__, "size", "a number of draws or a shape", size, "", ParameterTypeError)
+        if seed is not None and not (type(seed) is int and seed >= 0):
+            check.refuse(type(self).__name__, "seed", "None or a whole number from 0", seed, "", ParameterTypeError)
         shape = (*extra, *true.shape)
         drawn = self._draw(np.broadcast_to(true, shape), np.random.default_rng(seed).random(shape))
-        return drawn.astype(np.int64) if self.domain.lattice else drawn
+        return _whole(drawn) if self.domain.lattice else drawn
 
     def _draw(self, true: FloatArray, uniform: FloatArray) -> FloatArray:
         return np.asarray(self._law(true).ppf(uniform), dtype=np.float64)
 
     def _public(self, drawn: FloatArray) -> Any:
         if self.domain.lattice:
-            return int(drawn) if drawn.ndim == 0 else drawn.astype(np.int64)
+            return int(drawn) if drawn.ndim == 0 else _whole(drawn)
         return float(drawn) if drawn.ndim == 0 else drawn
 
     def _inside(self, value: Any, *, clip: bool = False) -> FloatArray:
@@ -231,8 +235,21 @@ class Mechanism:
         return array
 
 
+def _whole(drawn: FloatArray) -> Any:
+    """Whole numbers as int64, or as they are where a domain without bounds gave larger ones."""
+    return drawn.astype(np.int64) if np.all(np.abs(drawn) < 2.0**63) else drawn
+
+
 def _rebuild(cls: type[Mechanism], values: dict[str, Any]) -> Mechanism:
     return cls(values.pop("domain"), **values)
+
+
+def _check_scale(what: str, scale: Any) -> float:
+    value = check.number(what, "scale", scale, above=0.0, next_step="Or let calibrate find it.")
+    low, high = check.SMALLEST * 1e-8, check.LARGEST * 1e15
+    if not low <= value <= high:
+        check.refuse(what, "scale", f"from {low!r} to {high!r}", value, "Rescale the answer.")
+    return value
 
 
 def _check_domain(what: str, domain: Any) -> None:
@@ -247,6 +264,7 @@ def _check_domain(what: str, domain: Any) -> None:
         )
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class Laplace(Mechanism):
     r"""Laplace noise of scale b on a domain F.
 
@@ -270,7 +288,7 @@ class Laplace(Mechanism):
     >>> import inbounds as ib
     >>> age = ib.Laplace.calibrate(ib.Interval(0, 120), sensitivity=0.5, epsilon=1.0)
     >>> round(age.scale, 6)
-    0.806309
+    0.806303
     >>> 0 <= age.release(41.3).value <= 120
     True
     """
@@ -278,6 +296,7 @@ class Laplace(Mechanism):
     _family = "laplace"
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class Gaussian(Mechanism):
     r"""Gaussian noise of standard deviation sigma (before truncation) on a domain F.
 

@@ -16,9 +16,10 @@ from scipy.optimize import brentq
 FloatArray = npt.NDArray[np.float64]
 
 #: Relative safety margin put on every privacy quantity computed in float64. The formulas in ``noise`` are accurate
-#: to a few dozen units in the last place (tested against 50 digits); this is some two hundred times more.
-SLACK = 2.0**-42
-_MANY = 4096
+#: to a few dozen units in the last place (tested against 50 digits); this is thousands of times more.
+SLACK = 2.0**-40
+_MANY = 4096  # open cells of a supremum beyond which the tolerance is relaxed
+_LOG_LARGEST = 172.0  # scales are kept within e^±172, about 1e±75, whose fourth powers are finite
 
 
 class Bound(float):
@@ -103,12 +104,12 @@ def smallest(
     high: float,
     *,
     rtol: float,
-    floor: float = 0.0,
 ) -> float:
-    """The smallest scale found in [low, high] whose ``upper`` value is certainly at most ``target``.
+    """The smallest scale found whose ``upper`` value is certainly at most ``target``; infinite if none is.
 
-    ``upper`` is continuous and falls on the bracket that is searched. The root is located on logarithmic axes and then
-    stepped upwards until the value at the very float returned is verified. ``floor``: a scale known to be necessary.
+    ``upper`` is continuous and falls on the bracket that is searched, which starts as [low, high] and is widened as
+    needed. The root is located on logarithmic axes and then stepped upwards until the value at the very float returned
+    is verified.
     """
 
     seen: dict[float, float] = {}
@@ -122,13 +123,11 @@ def smallest(
         return math.log(value) - math.log(target)
 
     start, stop = math.log(low), math.log(high)
-    for _ in range(1100):
-        if excess(stop) <= 0.0:
-            break
+    while not excess(stop) <= 0.0:
         start, stop = stop, stop + math.log(4.0)
-    for _ in range(1100):
-        if excess(start) > 0.0 or start < math.log(floor or 5e-324):
-            break
+        if stop > _LOG_LARGEST:
+            return math.inf
+    while excess(start) <= 0.0 and start > -_LOG_LARGEST:
         start, stop = start - math.log(4.0), start
     if excess(start) <= 0.0:
         root = start
@@ -142,11 +141,12 @@ def smallest(
             rtol=8.9e-16,
             maxiter=300,
         )
-    scale = max(math.exp(root), floor)
-    step = rtol / 8.0
+    scale, step = math.exp(root), rtol / 8.0
     while not upper(scale) <= target:
         scale *= 1.0 + step
         step *= 2.0
+        if scale > math.exp(_LOG_LARGEST):
+            return math.inf
     return scale
 
 
@@ -175,17 +175,19 @@ def certified_sup(
     if starts.size == 0:
         return best, best
     a, b = starts, stops
-    best = max(best, float(np.max(value(np.unique(np.concatenate([a, b]))))))
+    best = max(best, float(np.nanmax(value(np.unique(np.concatenate([a, b]))), initial=0.0)))
     settled = best
     while True:
         middle = np.floor((a + b) / 2.0) if lattice else (a + b) / 2.0
         budget -= a.size
-        best = max(best, float(np.max(value(middle))))
+        best = max(best, float(np.nanmax(value(middle), initial=0.0)))
         enough = best * (1.0 + rtol)
-        upper = np.minimum(bound(a, b, enough), ceiling)
+        upper = bound(a, b, enough)
+        upper = np.minimum(np.where(np.isnan(upper), np.inf, upper), ceiling)  # what is not known is not small
         if lattice:
             single = a >= b
-            upper[single] = value(a[single])
+            exactly = value(a[single])
+            upper[single] = np.where(np.isnan(exactly), np.inf, exactly)
         if best > target:
             return best, max(settled, best, float(np.max(upper)))
         keep = upper > enough

@@ -16,7 +16,7 @@ from typing import Protocol, cast
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 
 from inbounds._checks import FloatArray
 from inbounds.domain import Box, Domain
@@ -28,7 +28,7 @@ from inbounds.noise.support import Support, cells, lattice_cells
 from inbounds.numerics import SLACK, Bound, certified_sup, width_up
 from inbounds.sensitivity import L1, L2, Sensitivity, largest_norm
 
-__all__ = ["Curve", "curve", "epsilon_at", "gdp", "reach", "steepest", "zcdp"]
+__all__ = ["Curve", "curve", "epsilon_at", "gdp", "steepest", "zcdp"]
 
 _DELTA_SLACK = 2.0**-33  # relative, on every delta
 _EPSILON_NUDGE = 2.0**-45  # deltas are evaluated at an epsilon this much smaller, which can only raise them
@@ -142,15 +142,17 @@ class LineCurve:
         self,
         value: Callable[[LaplaceOn | GaussianOn, FloatArray, FloatArray], FloatArray],
         slopes: Callable[..., tuple[FloatArray, FloatArray]],
+        calm: Callable[[FloatArray], FloatArray],
         inner: float,
         floor: float,
         target: float = math.nan,
     ) -> tuple[float, float]:
         """Certified bounds of the supremum of a divergence over all pairs within the sensitivity.
 
-        ``inner``: its value far from every wall, for Gaussian noise on a convex domain its largest value. Cells of
-        locations are bounded by the pair of their outer ends
-        (docs/proofs/monotone-likelihood-ratio.md) and by an enclosure of the slope (docs/proofs/profile.md).
+        ``calm``: a bound of it for pairs of locations at which at least a given share (its logarithm) of the noise is
+        kept; ``inner``: its value far from every wall, for Gaussian noise on a convex domain its largest value. Cells
+        of locations are bounded by the pair of their outer ends (docs/proofs/monotone-likelihood-ratio.md), by an
+        enclosure of the slope and by ``calm`` (docs/proofs/profile.md).
         """
         gap = self.sensitivity
         best = upper = floor
@@ -161,17 +163,18 @@ class LineCurve:
             blocked = d < gap
             if blocked.any():
                 found = float(np.max(value(side, q[blocked], d[blocked])))
+                found = math.inf if math.isnan(found) else found
                 best, upper = max(best, found), max(upper, found)
             pieces: list[tuple[FloatArray, FloatArray]] = []
             for start, stop in zip(*support.sliding(gap), strict=True):
                 home = max(int(np.searchsorted(support.lo, start, side="right")) - 1, 0)
-                calm, rough = support.lo[home] + margin, support.hi[home] - margin - gap
+                first, last = support.lo[home] + margin, support.hi[home] - margin - gap
                 if support.lattice:
-                    calm, rough = np.ceil(calm), np.floor(rough)
+                    first, last = np.ceil(first), np.floor(last)
                 within = bool(support.hi[home] >= stop + gap)
-                if within and calm <= rough:
+                if within and first <= last:
                     best, upper = max(best, inner * (1.0 - SLACK)), max(upper, inner)
-                    parts = [(start, calm), (rough, stop)]
+                    parts = [(start, first), (last, stop)]
                 else:
                     parts = [(start, stop)]
                 for low, high in parts:
@@ -188,12 +191,17 @@ class LineCurve:
             def bound(a: FloatArray, b: FloatArray, enough: float, side: LaplaceOn | GaussianOn = side) -> FloatArray:
                 outer = value(side, a, (b - a) + gap)
                 wide = outer > enough
-                if (isinstance(side, LaplaceOn) and side.support.lattice) or not wide.any():
+                if not wide.any():
                     return outer
                 a, b = a[wide], b[wide]
-                at_a, at_b = at(a, side), at(b, side)
-                low, high = slopes(side, a, b, at_a, at_b)
-                outer[wide] = np.minimum(outer[wide], _between(at_a, at_b, low, high, b - a))
+                if not (isinstance(side, LaplaceOn) and side.support.lattice):
+                    at_a, at_b = at(a, side), at(b, side)
+                    low, high = slopes(side, a, b, at_a, at_b)
+                    outer[wide] = np.minimum(outer[wide], _between(at_a, at_b, low, high, b - a))
+                if not (side.support.convex and not side.support.lattice):
+                    # ln Z is concave within a piece, so that it is least at an end of the cell
+                    kept = np.minimum.reduce([side.log_share(q) for q in (a, b, a + gap, b + gap)])
+                    outer[wide] = np.minimum(outer[wide], calm(kept))
                 return outer
 
             found, certain = certified_sup(
@@ -221,6 +229,7 @@ class LineCurve:
         best, upper = self._supremum(
             lambda side, q, d: side.hockey(q, d, nudged),
             lambda side, a, b, at_a, at_b: side.hockey_slopes(a, b, self.sensitivity, nudged, at_a, at_b),
+            self._calm_delta(nudged),
             plain,
             floor,
             target * (1.0 - 2.0 * _DELTA_SLACK),
@@ -228,6 +237,19 @@ class LineCurve:
         upper = min(_up(upper, _DELTA_SLACK), response_delta(self._pure, nudged), 1.0)
         exact = upper <= _up(best, 1e-4) or best > target
         return Bound(upper, exact=exact, reason="certified supremum over pairs")
+
+    def _calm_delta(self, epsilon: float) -> Callable[[FloatArray], FloatArray]:
+        line = type(self.noise)(Support.line(self.noise.support.lattice), self.noise.scale)
+
+        def bound(kept: FloatArray) -> FloatArray:
+            out = np.full(kept.shape, np.inf)
+            most = kept > -0.01
+            log_share = kept[most] - 2.0**-46
+            zero = np.zeros(log_share.shape)
+            out[most] = line.hockey(zero, zero + self.sensitivity, epsilon + log_share) * np.exp(-log_share)
+            return out
+
+        return bound
 
     def renyi(self, alpha: float, *, floor: float = 0.0) -> Bound:
         gap = np.array([self.sensitivity])
@@ -238,6 +260,7 @@ class LineCurve:
         best, upper = self._supremum(
             lambda side, q, d: side.renyi(q, d, alpha),
             lambda side, a, b, _, __: side.renyi_slopes(a, b, self.sensitivity, alpha),
+            lambda kept: plain - alpha / (alpha - 1.0) * (kept - 2.0**-46),
             plain,
             floor,
         )
@@ -255,8 +278,9 @@ def _between(at_a: FloatArray, at_b: FloatArray, low: FloatArray, high: FloatArr
     """The most a function can reach on a cell, from its values at the ends and an enclosure of its slope."""
     with np.errstate(invalid="ignore", divide="ignore"):
         crossing = (at_a * -low + at_b * high - low * high * h) / (high - low)
-    top = np.where((high > 0.0) & (low < 0.0), crossing, np.maximum(at_a, at_b))
-    return np.where(np.isfinite(top), np.maximum(top, np.maximum(at_a, at_b)), np.inf)
+    inside = ~((high <= 0.0) | (low >= 0.0))  # also where a slope is not a number
+    top = np.where(inside, np.maximum(crossing, np.maximum(at_a, at_b)), np.maximum(at_a, at_b))
+    return np.where(np.isfinite(top), top, np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,46 +291,36 @@ class ClampedGaussianCurve:
     width: float
     convex: bool
 
-    def _tail(self, t: float) -> float:
-        """ln of the mass that lands on a wall t away."""
-        scale, lattice = self.plain.noise.scale, self.plain.noise.support.lattice
-        if not lattice:
-            return float(log_ndtr(-t / scale))
-        line = gaussian.piece_moments(np.array(0.0), np.array(t), np.array(math.inf), scale, True)
-        return float(line[0])
+    @cached_property
+    def _pure(self) -> Bound:
+        noise, gap = self.plain.noise, np.array(min(self.plain.sensitivity, self.width))
+        loss = float(gaussian.clamped_loss(gap, np.array(self.width), noise.scale, noise.support.lattice)[0])
+        return Bound(_up(loss), exact=self.convex, reason="mass at the far wall" if self.convex else "hull")
 
     def pure(self) -> Bound:
-        gap = self.plain.sensitivity
-        near, far = self._tail(self.width - gap), self._tail(self.width)
-        return Bound(
-            near - far + 2.0**-38 * abs(far),
-            exact=self.convex,
-            reason="mass at the far wall" if self.convex else "hull",
-        )
+        return self._pure
 
     def delta(self, epsilon: float, *, target: float = math.nan, floor: float = 0.0) -> Bound:
-        plain = self.plain.delta(epsilon)
+        if self._pure <= epsilon:
+            return Bound(floor, exact=self.convex, reason="pure loss within epsilon")
+        plain, scale = self.plain.delta(epsilon), self.plain.noise.scale
         if self.plain.noise.support.lattice or not self.convex:
-            return Bound(
-                min(plain, response_delta(self.pure(), epsilon)), exact=False, reason="untruncated profile or pure loss"
-            )
-        if self.pure() <= epsilon:
-            return Bound(0.0, exact=True, reason="pure loss within epsilon")
-        mu = self.plain.sensitivity / self.plain.noise.scale
-        wall = (self.width - self.plain.sensitivity) / self.plain.noise.scale
+            value = min(float(plain), response_delta(self._pure, epsilon))
+            return Bound(max(value, floor), exact=False, reason="untruncated profile or pure loss")
+        mu, wall = self.plain.sensitivity / scale, max(self.width - self.plain.sensitivity, 0.0) / scale
         if epsilon / mu - mu / 2.0 <= wall:
             return plain
-        own, other = float(log_ndtr(-wall)), epsilon + float(log_ndtr(-wall - mu))
-        value = max(-math.expm1(other - own), 0.0) * math.exp(own) + 2.0**-38 * math.exp(own)
-        return Bound(min(value, plain), exact=True, reason="mass at the far wall")
+        # the bad set is the wall itself: Q(t) - e^epsilon Q(t + mu) = Q(t) (1 - e^(epsilon - loss))
+        value = float(ndtr(-wall)) * -math.expm1(epsilon * (1.0 - _EPSILON_NUDGE) - self._pure)
+        return Bound(max(min(_up(value, _DELTA_SLACK), float(plain)), floor), exact=True, reason="mass at the far wall")
 
     def renyi(self, alpha: float, *, floor: float = 0.0) -> Bound:
-        value = min(self.plain.renyi(alpha), response_renyi(self.pure(), alpha))
+        value = min(self.plain.renyi(alpha), response_renyi(self._pure, alpha))
         return Bound(value, exact=False, reason="untruncated divergence or pure loss")
 
     def gaussian(self) -> Bound:
         plain = math.inf if self.plain.noise.support.lattice else float(self.plain.gaussian())
-        return Bound(min(plain, response_gdp(self.pure())), exact=False, reason="untruncated noise or pure loss")
+        return Bound(min(plain, response_gdp(self._pure)), exact=False, reason="untruncated noise or pure loss")
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,7 +375,7 @@ class BoxCurve:
     def _pure(self) -> Bound:
         if self.family == "gaussian" and (self.edges == "ignore" or not self.box.bounded):
             return Bound(math.inf, exact=True, reason="unbounded outputs")
-        if self.box.dimension == 1 or self.edges == "truncate" or self.family == "gaussian":
+        if self.edges == "truncate" or self.family == "gaussian":
             total, _ = worst_sum(self.coordinate_loss, self.widths, self.sensitivity)
         else:
             total = largest_norm(self.sensitivity, self.widths, 1) / self.scale
@@ -407,7 +421,7 @@ def _coordinate_loss(
     if family == "gaussian":
         if edges == "truncate":
             return gaussian.wall_loss(c, width, scale, box.integer)
-        return _clamped_gaussian_loss(c, width, scale, box.integer)
+        return gaussian.clamped_loss(c, width, scale, box.integer)
     h, slope, curve = laplace.wall_loss(c, width, scale, box.integer)
     if width.size == box.dimension:
         open_ = np.isinf(box.lower) & np.isinf(box.upper)
@@ -416,40 +430,32 @@ def _coordinate_loss(
     return h, slope, curve
 
 
-def _clamped_gaussian_loss(
-    c: FloatArray, width: FloatArray, scale: float, lattice: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """ln Q((w-c)/s) - ln Q(w/s) and its derivatives: the mass at the far wall, concave in c because ln Q is."""
-    if lattice:
-        wall = np.full_like(width, np.inf)
-
-        def tail(t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-            return gaussian.piece_moments(-t, np.zeros_like(t), wall, scale, True)
-
-        (near, mean, var), (far, _, _) = tail(width - c), tail(width)
-        slope = (mean + (width - c)) / scale**2
-        return near - far, slope, (var / scale**2 - 1.0) / scale**2
-    t = (width - c) / scale
-    near, far = log_ndtr(-t), log_ndtr(-width / scale)
-    hazard = np.exp(-0.5 * t * t - near) / math.sqrt(2.0 * math.pi)
-    return near - far, hazard / scale, -hazard * (hazard - t) / scale**2
-
-
 # ---------------------------------------------------------------- the curve of a mechanism
 
 
-def curve(family: str, domain: Domain, sensitivity: Sensitivity, scale: float, edges: str) -> Curve:
-    """The privacy curve of one family (``"laplace"``, ``"gaussian"``) on a domain at a scale."""
+def curve(
+    family: str,
+    domain: Domain,
+    sensitivity: Sensitivity,
+    scale: float,
+    edges: str,
+    *,
+    support: Support | None = None,
+) -> Curve:
+    """The privacy curve of one family (``"laplace"``, ``"gaussian"``) on a domain at a scale.
+
+    ``support``: the domain's, if it is at hand; it does not depend on the scale.
+    """
     if isinstance(domain, Box):
         return BoxCurve(family, domain, sensitivity, scale, edges)
     sensitivity = cast(float, sensitivity)
     on = LaplaceOn if family == "laplace" else GaussianOn
-    support = Support.of(domain)
+    support = Support.of(domain) if support is None else support
     if edges == "truncate":
         if support.convex and support.bounded and not support.lattice:
             support = Support.between(width_up(domain.lower, domain.upper), lattice=False)
         return LineCurve(on(support, scale), min(sensitivity, float(support.hi[-1] - support.lo[0])))
-    plain = LineCurve(on(Support.line(domain.lattice), scale), reach(support, sensitivity))
+    plain = LineCurve(on(Support.line(domain.lattice), scale), support.reach(sensitivity))
     if edges == "ignore":
         return plain
     if family == "laplace":
@@ -458,7 +464,7 @@ def curve(family: str, domain: Domain, sensitivity: Sensitivity, scale: float, e
     if not support.bounded:
         unwalled = math.isinf(support.lo[0]) and math.isinf(support.hi[-1])
         return plain if unwalled and support.convex else LooseCurve(plain, pure_exact=unwalled)
-    return ClampedGaussianCurve(plain, width_up(domain.lower, domain.upper), support.convex)
+    return ClampedGaussianCurve(plain, width_up(float(domain.lower), float(domain.upper)), support.convex)
 
 
 def steepest(family: str, domain: Domain, sensitivity: Sensitivity, scale: float, edges: str) -> float:
@@ -485,13 +491,6 @@ def _rates(family: str, box: Box, scale: float, edges: str) -> FloatArray:
     change = np.ones(box.dimension) if box.integer else np.zeros(box.dimension)
     loss, slope, _ = _coordinate_loss(family, edges, scale, box, change, box.width)
     return loss if box.integer else slope
-
-
-def reach(support: Support, sensitivity: float) -> float:
-    """The largest distance of two points of the support within the sensitivity."""
-    if support.convex or support.sliding(sensitivity)[0].size:
-        return sensitivity
-    return max(float(np.max(side.end_pairs(sensitivity)[1], initial=0.0)) for side in (support, support.reflected()))
 
 
 # ---------------------------------------------------------------- other currencies, for any curve
@@ -551,11 +550,12 @@ def zcdp(of: Curve) -> Bound:
         if alpha not in values:
             bound = of.renyi(alpha, floor=best * alpha)
             values[alpha] = (float(bound), bound.exact)
-            if bound.exact:
-                best = max(best, float(bound) / alpha * (1.0 - 1e-4))
+            best = max(best, float(bound) / alpha * (1.0 - 1e-4))
         return values[alpha][0]
 
     first = 1.0 + _RHO_RTOL
+    for alpha in (64.0, 16.0, 4.0, 2.0):  # cheap orders first: they set the floor for the hard ones near 1
+        rate(alpha)
     rate(first)
     orders = [first]
     while orders[-1] < 2.0 or pure / orders[-1] > best:

@@ -29,17 +29,22 @@ class _Norm:
 
     def __post_init__(self) -> None:
         name = type(self).__name__
-        object.__setattr__(self, "value", check.number(name, "value", self.value, above=0.0, next_step=_ADVICE))
+        object.__setattr__(
+            self, "value", check.number(name, "value", self.value, above=0.0, at_most=check.LARGEST, next_step=_ADVICE)
+        )
 
 
+@dataclass(frozen=True)
 class L1(_Norm):
     """The changes of all coordinates add up to at most ``value``."""
 
 
+@dataclass(frozen=True)
 class L2(_Norm):
     """The Euclidean norm of the changes is at most ``value``."""
 
 
+@dataclass(frozen=True)
 class Linf(_Norm):
     """Every coordinate changes by at most ``value``."""
 
@@ -79,6 +84,8 @@ def resolve(what: str, sensitivity: Any, domain: Domain) -> Sensitivity:
     if isinstance(sensitivity, L1 | L2 | Linf):
         sensitivity = sensitivity.value
     delta = check.number(what, "sensitivity", sensitivity, above=0.0, next_step=_ADVICE)
+    if not check.SMALLEST <= delta <= check.LARGEST:
+        check.refuse(what, "sensitivity", f"from {check.SMALLEST!r} to {check.LARGEST!r}", delta, "Rescale the answer.")
     delta = _capped(what, "sensitivity", delta, domain)
     if domain.lattice and delta != math.floor(delta):
         check.refuse(
@@ -174,8 +181,7 @@ def largest_norm(sensitivity: Sensitivity, width: FloatArray, order: int) -> flo
         if order == 1:
             return min(sensitivity.value, float(np.sum(width)))
         ordered = np.sort(width)[::-1]
-        before = np.concatenate([[0.0], np.cumsum(ordered[np.isfinite(ordered)])])[: ordered.size]
-        before = np.concatenate([before, np.full(ordered.size - before.size, np.inf)])
+        before = np.concatenate([[0.0], np.cumsum(ordered)[:-1]])
         return norm(np.clip(sensitivity.value - before, 0.0, ordered))
     limit = cast(L2, sensitivity).value
     if order == 2:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
+import numpy.typing as npt
 
 from inbounds._checks import FloatArray
 from inbounds.noise.support import Support
@@ -27,38 +27,53 @@ FAR = 9.5  # standard deviations; the mass beyond is below 3e-21 of what is insi
 _X, _W = legendre(64)
 _FEW = legendre(24)
 _SUM_BELOW = 64.0
+_LONGEST_SUM = 1 << 20
 _ROOT = math.sqrt(2.0 * math.pi)
-_CHUNK = 1 << 21
+_CHUNK = 1 << 18
 
 
 def _window(s: FloatArray, lo: FloatArray, hi: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(peak, start, stop): the highest point of the kernel at s on [lo, hi], and the part of it that has the mass."""
+    """(peak, start, stop): the highest point of the kernel at s on [lo, hi], and what has the mass, relative to it."""
     peak = np.clip(s, lo, hi)
     away = np.abs(peak - s) / sigma
     # exp(-(y^2/2 + away y)) falls below exp(-FAR^2/2) within this many standard deviations
     reach = sigma * FAR * FAR / (away + np.sqrt(away * away + FAR * FAR))
-    return peak, np.maximum(lo, peak - reach), np.minimum(hi, peak + reach)
+    return peak, np.maximum(lo - peak, -reach), np.minimum(hi - peak, reach)
 
 
 def piece_moments(
-    s: FloatArray, lo: FloatArray, hi: FloatArray, sigma: float, lattice: bool = False
+    s: FloatArray, lo: FloatArray, hi: FloatArray, sigma: float, lattice: bool = False, *, relative: bool = False
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(ln mass, mean, variance) of the normal law at s on [lo, hi] (conditional moments); elementwise.
 
     The mass is that of the density on the line, on whole numbers the sum of exp(-(x-s)^2 / 2 sigma^2) / (sigma
-    sqrt(2 pi)). Empty pieces have ln mass -inf.
+    sqrt(2 pi)). ``relative``: in units of the kernel's height at its highest point of the piece, which keeps digits in
+    far tails. Empty pieces have ln mass -inf.
     """
     s, lo, hi = np.broadcast_arrays(s, lo, hi)
     shape = s.shape
     s, lo, hi = s.ravel(), lo.ravel(), hi.ravel()
     empty = ~(lo <= hi)
-    hi = np.where(empty, lo, hi)
-    if lattice and sigma < _SUM_BELOW:
-        out = _summed(s, lo, hi, sigma)
+    start = np.where(np.isfinite(lo), lo, 0.0)  # what the mean of an empty piece is taken to be
+    empty |= (lo == np.inf) | (hi == -np.inf)
+    lo, hi = np.where(empty, 0.0, lo), np.where(empty, 0.0, hi)
+    # Euler-Maclaurin needs a kernel that changes little from one whole number to the next
+    steep = np.abs(np.clip(s, lo, hi) - s) > 0.1 * sigma**2 if lattice else np.zeros(s.shape, dtype=bool)
+    if lattice and (sigma < _SUM_BELOW or steep.all()):
+        mass, mean, var, scaling = _summed(s, lo, hi, sigma)
     else:
-        out = _integrated(s, lo, hi, sigma, lattice)
-    log_mass = np.where(empty, -np.inf, out[0])
-    return log_mass.reshape(shape), out[1].reshape(shape), out[2].reshape(shape)
+        mass, mean, var, scaling = _integrated(s, lo, hi, sigma, lattice)
+        if steep.any():
+            parts = _summed(s[steep], lo[steep], hi[steep], sigma)
+            for whole, part in zip((mass, mean, var, scaling), parts, strict=True):
+                whole[steep] = part
+    with np.errstate(divide="ignore"):
+        log_mass = np.log(mass) - math.log(sigma * _ROOT)
+    if not relative:
+        log_mass = log_mass + scaling
+    log_mass = np.where(empty, -np.inf, log_mass)
+    mean, var = np.where(empty, start, mean), np.where(empty, 0.0, var)
+    return log_mass.reshape(shape), mean.reshape(shape), var.reshape(shape)
 
 
 def _weighted(
@@ -69,15 +84,15 @@ def _weighted(
     y = x / sigma
     g = w * np.exp(-0.5 * y * (y + 2.0 * away[:, None]))
     m0 = g.sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (g * x).sum(axis=1) / m0
-        var = (g * np.square(x - mean[:, None])).sum(axis=1) / m0
+    unit = np.where(m0 > 0.0, m0, 1.0)  # a piece of no width is all at its peak
+    mean = (g * x).sum(axis=1) / unit
+    var = (g * np.square(x - mean[:, None])).sum(axis=1) / unit
     return m0, mean, var, -0.5 * away * away
 
 
 def _integrated(
     s: FloatArray, lo: FloatArray, hi: FloatArray, sigma: float, lattice: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     if lattice:
         lo, hi = lo - 0.5, hi + 0.5
     peak, start, stop = _window(s, lo, hi, sigma)
@@ -86,26 +101,26 @@ def _integrated(
     rows = max(1, _CHUNK // _X.size)
     for i in range(0, size, rows):
         k = slice(i, i + rows)
-        x = (start[k] - peak[k])[:, None] + (stop[k] - start[k])[:, None] * _X
+        x = start[k][:, None] + (stop[k] - start[k])[:, None] * _X
         part = _weighted(s[k], peak[k], x, (stop[k] - start[k])[:, None] * _W, sigma)
         mass[k], mean[k], var[k], scaling[k] = part
     if lattice:
-        extra, lever = _end_correction(s, peak, lo, hi, sigma)
-        mean = (mean * mass + lever) / (mass + extra)
-        mass = mass + extra
-    with np.errstate(divide="ignore"):
-        return np.log(mass) + scaling - math.log(sigma * _ROOT), peak + mean, var
+        extra, lever, square = _end_correction(s, peak, lo, hi, sigma)
+        second = (var + mean * mean) * mass + square
+        mean, mass = (mean * mass + lever) / (mass + extra), mass + extra
+        var = np.maximum(second / mass - mean * mean, 0.0)
+    return mass, peak + mean, var, scaling
 
 
 def _end_correction(
     s: FloatArray, peak: FloatArray, lo: FloatArray, hi: FloatArray, sigma: float
-) -> tuple[FloatArray, FloatArray]:
-    """Euler-Maclaurin at half-integers, for f and for (x - peak) f, f scaled to 1 at the peak:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Euler-Maclaurin at half-integers, for f, (x - peak) f and (x - peak)^2 f, f scaled to 1 at the peak:
 
     sum = integral - [f']/24 + 7 [f''']/5760 - 31 [f^(5)]/967680 + ..., with f^(k) = (-1)^k He_k(t) f / sigma^k.
     """
-    away = (peak - s) / sigma
-    total, lever = np.zeros_like(s), np.zeros_like(s)
+    away, unit = (peak - s) / sigma, 1.0 / sigma
+    total, lever, square = np.zeros_like(s), np.zeros_like(s), np.zeros_like(s)
     for end, sign in ((hi, 1.0), (lo, -1.0)):
         finite = np.isfinite(end)
         x = np.where(finite, end, 0.0)
@@ -114,21 +129,27 @@ def _end_correction(
         he = [np.ones_like(t), t, t * t - 1.0]
         for k in range(2, 5):
             he.append(t * he[k] - k * he[k - 1])
-        own = np.zeros_like(t)
-        odd = np.zeros_like(t)
-        for order, weight in ((1, -1.0 / 24.0), (3, 7.0 / 5760.0), (5, -31.0 / 967680.0)):
-            own += weight * -he[order] / sigma**order
-            odd += weight * order * he[order - 1] / sigma ** (order - 1)
+        own, odd, even = np.zeros_like(t), np.zeros_like(t), np.zeros_like(t)
+        for k, weight in ((1, -1.0 / 24.0), (3, 7.0 / 5760.0), (5, -31.0 / 967680.0)):
+            own += weight * -he[k] * unit**k
+            odd += weight * k * he[k - 1] * unit ** (k - 1)
+            if k > 1:
+                even -= weight * k * (k - 1) * he[k - 2] * unit ** (k - 2)
+        y = np.where(finite, x - peak, 0.0)
         total += sign * f * own
-        lever += sign * f * (own * (x - peak) + odd)
-    return total, lever
+        lever += sign * f * (own * y + odd)
+        square += sign * f * (own * y * y + 2.0 * odd * y + even)
+    return total, lever, square
 
 
-def _summed(s: FloatArray, lo: FloatArray, hi: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _summed(
+    s: FloatArray, lo: FloatArray, hi: FloatArray, sigma: float
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     peak, start, stop = _window(s, lo, hi, sigma)
     # The highest whole number need not be the clipped location: measure from a whole number next to it.
     base = np.clip(np.round(peak), np.ceil(lo), np.floor(hi))
-    start, stop = np.maximum(np.ceil(start - 1.0), np.ceil(lo)), np.minimum(np.floor(stop + 1.0), np.floor(hi))
+    start = np.maximum(np.ceil(peak + start - 1.0), np.ceil(lo))
+    stop = np.minimum(np.floor(peak + stop + 1.0), np.floor(hi))
     count = int(np.max(stop - start, initial=0.0)) + 1
     size = s.size
     mass, mean, var, scaling = (np.empty(size) for _ in range(4))
@@ -140,8 +161,7 @@ def _summed(s: FloatArray, lo: FloatArray, hi: FloatArray, sigma: float) -> tupl
         w = (x <= stop[k][:, None]).astype(np.float64)
         x = np.minimum(x, stop[k][:, None]) - base[k][:, None]
         mass[k], mean[k], var[k], scaling[k] = _weighted(s[k], base[k], x, w, sigma)
-    with np.errstate(divide="ignore"):
-        return np.log(mass) + scaling - math.log(sigma * _ROOT), base + mean, var
+    return mass, base + mean, var, scaling
 
 
 def _expectation(
@@ -166,19 +186,35 @@ def wall_loss(
     shape = np.broadcast(change, width).shape
     c, r = (np.ravel(v).astype(np.float64) for v in np.broadcast_arrays(change, width))
     out = np.empty((3, c.size))
-    small = c / sigma**2 * r <= 0.5
-    if lattice and sigma >= _SUM_BELOW:
-        small &= False
+    small = _is_gentle(c, r, sigma, lattice)
     if small.any():
         out[:, small] = _gentle_wall_loss(c[small] / sigma**2, r[small], sigma, lattice)
     if (~small).any():
         cc, w, zero = c[~small], r[~small], np.zeros_like(c[~small])
-        at_wall, _, _ = piece_moments(zero, zero, w, sigma, lattice)
-        at_change, mean, var = piece_moments(cc, zero, w, sigma, lattice)
-        out[0, ~small] = cc / sigma**2 * (w - cc / 2.0) + at_wall - at_change
-        out[1, ~small] = (w - mean) / sigma**2
-        out[2, ~small] = -var / sigma**4
+        both = np.stack([zero, cc])
+        log_mass, mean, var = piece_moments(both, zero, w, sigma, True) if lattice else _within(both, w, sigma)
+        out[0, ~small] = cc / sigma**2 * (w - cc / 2.0) + log_mass[0] - log_mass[1]
+        out[1, ~small] = (w - mean[1]) / sigma**2
+        out[2, ~small] = -var[1] / sigma**4
     return out[0].reshape(shape), out[1].reshape(shape), out[2].reshape(shape)
+
+
+def _within(s: FloatArray, width: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """:func:`piece_moments` on [0, width] for locations inside it, without the care that others need."""
+    start, stop = np.maximum(-FAR * sigma, -s), np.minimum(FAR * sigma, width - s)
+    length = (stop - start)[..., None]
+    x = start[..., None] + length * _X
+    g = np.exp(-0.5 * np.square(x / sigma)) * _W
+    total = g.sum(axis=-1)
+    mean = (g * x).sum(axis=-1) / total
+    var = (g * np.square(x - mean[..., None])).sum(axis=-1) / total
+    return np.log(total * length[..., 0] / (sigma * _ROOT)), s + mean, var
+
+
+def _is_gentle(change: FloatArray, width: FloatArray, sigma: float, lattice: bool) -> npt.NDArray[np.bool_]:
+    """Where the loss is small enough to be had without cancellation (and, on integers, by a sum of bearable length)."""
+    gentle: npt.NDArray[np.bool_] = change / sigma**2 * width <= 0.5
+    return gentle & (np.minimum(width, (FAR + 1.0) * sigma) <= _LONGEST_SUM) if lattice else gentle
 
 
 def _gentle_wall_loss(kappa: FloatArray, width: FloatArray, sigma: float, lattice: bool) -> FloatArray:
@@ -208,6 +244,26 @@ def _gentle_wall_loss(kappa: FloatArray, width: FloatArray, sigma: float, lattic
     return out
 
 
+def clamped_loss(
+    change: FloatArray, width: FloatArray, sigma: float, lattice: bool = False
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(h, h', h'') of the point mass at the far wall when noise is projected: the loss of the pair (l, l + change).
+
+    h = ln Q(t) - ln Q(t + change), t = width - change, Q the tail mass: concave in change because ln Q is concave. For
+    small h from the mass between the two, for large h with the quadratic parts of the logarithms taken apart.
+    """
+    c, w = np.broadcast_arrays(change, width)
+    zero, top = np.zeros(c.shape), np.full(c.shape, np.inf)
+    step = 1.0 if lattice else 0.0
+    near, mean, var = piece_moments(c - w, zero, top, sigma, lattice, relative=True)
+    far, _, _ = piece_moments(-w, zero, top, sigma, lattice, relative=True)
+    band, _, _ = piece_moments(c - w, zero, c - step, sigma, lattice, relative=True)
+    share = np.exp(band - near)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        h = np.where(share < 0.5, -np.log1p(-share), c * (w - c / 2.0) / sigma**2 + near - far)
+    return h, (mean + (w - c)) / sigma**2, (var / sigma**2 - 1.0) / sigma**2
+
+
 @dataclass(frozen=True, eq=False)
 class GaussianOn:
     """Gaussian noise of a sigma, truncated to a support."""
@@ -217,7 +273,13 @@ class GaussianOn:
 
     @property
     def noise_floor(self) -> float:
-        return 0.0 if self.support.convex and not self.support.lattice else (self.support.lo.size + 8) * 64.0 * 2.0**-53
+        if self.support.convex and not self.support.lattice:
+            return 0.0
+        least = self.support.shortest / self.scale
+        # ends that moved with the origin, as for Laplace; from its end a piece has mass 0.34 min(1, length / sigma)
+        ends = 2.0 + min(2.0 * self.support.lo.size, 20.0 / least)
+        shifted = 4.0 * self.support.shift / self.scale * ends * 0.4 / (0.34 * min(1.0, least))
+        return (self.support.lo.size + 8) * 64.0 * 2.0**-53 + shifted
 
     def reflected(self) -> GaussianOn:
         return GaussianOn(self.support.reflected(), self.scale)
@@ -232,10 +294,18 @@ class GaussianOn:
         if self.support.convex:
             return log_mass[..., 0], mean[..., 0], var[..., 0]
         total = log_sum(log_mass)
-        share = np.exp(log_mass - np.where(np.isfinite(total), total, 0.0)[..., None])
-        centre = (share * mean).sum(axis=-1)
+        some = np.isfinite(total)
+        share = np.exp(log_mass - np.where(some, total, 0.0)[..., None])
+        centre = np.where(some, (share * mean).sum(axis=-1), lo[0])
         spread = (share * (var + np.square(mean - centre[..., None]))).sum(axis=-1)
         return total, centre, spread
+
+    def log_share(self, q: FloatArray) -> FloatArray:
+        """ln of the share of the untruncated noise that falls on the support."""
+        share = self.moments(q)[0]
+        if self.support.lattice:
+            share = share - GaussianOn(Support.line(True), self.scale).moments(np.array(0.0))[0]
+        return np.minimum(share, 0.0)
 
     def log_z_ratio(self, q: FloatArray, d: FloatArray) -> FloatArray:
         """ln Z(q+d) - ln Z(q); for d small against sigma without cancellation."""
@@ -263,20 +333,16 @@ class GaussianOn:
         if not self.support.bounded:
             return math.inf
         if self.support.convex:
-            width = np.array(self.support.hi[0] - self.support.lo[0])
-            h = float(wall_loss(np.array(delta), width, self.scale, self.support.lattice)[0])
-            return h + (self.noise_floor * max(1.0, h) if self.support.lattice else 0.0)
-        worst = 0.0
-        for side in (self, self.reflected()):
-            q, d = side.support.end_pairs(delta)
-            if q.size:
-                top, kappa = side.support.hi[-1], d / self.scale**2
-                step = side.log_z_ratio(q, d)
-                worst = max(
-                    worst,
-                    float(np.max(kappa * (top - (q + d / 2.0)) - step)),
-                    float(np.max(kappa * ((q + d / 2.0) - side.support.lo[0]) + step)),
-                )
+            gap, width = np.array(delta), np.array(self.support.hi[0] - self.support.lo[0])
+            lattice = self.support.lattice
+            h = float(wall_loss(gap, width, self.scale, lattice)[0])
+            return h if _is_gentle(gap, width, self.scale, lattice) else h + self.noise_floor * max(1.0, h)
+        near, _, d = self.support.extreme_pairs(delta)
+        q = near.x
+        kappa, middle, step = d / self.scale**2, q + d / 2.0, self.log_z_ratio(q, d)
+        at_top = kappa * (self.support.hi[-1] - middle) - step
+        at_bottom = kappa * (middle - self.support.lo[0]) + step
+        worst = float(np.max(np.maximum(at_top, at_bottom), initial=0.0))
         return worst + self.noise_floor * max(1.0, worst)
 
     def steepest(self) -> float:
@@ -289,11 +355,11 @@ class GaussianOn:
         mean = self.moments(ends)[1]
         return float(max(ends[1] - mean[0], mean[1] - ends[0])) / self.scale**2
 
-    def threshold(self, q: FloatArray, d: FloatArray, epsilon: float) -> FloatArray:
+    def threshold(self, q: FloatArray, d: FloatArray, epsilon: float | FloatArray) -> FloatArray:
         """x*: the bad set of the ordered pair (q, q+d) is the support below it."""
         return (q + d / 2.0) + self.scale**2 / d * (self.log_z_ratio(q, d) - epsilon)
 
-    def hockey(self, q: FloatArray, d: FloatArray, epsilon: float) -> FloatArray:
+    def hockey(self, q: FloatArray, d: FloatArray, epsilon: float | FloatArray) -> FloatArray:
         """The integral of max(p_q - e^epsilon p_{q+d}, 0)."""
         x = self.threshold(q, d, epsilon)
         out = np.zeros_like(x)
@@ -305,13 +371,15 @@ class GaussianOn:
             gain, _ = self._over_pieces(s, t, lambda y: -np.expm1(-kappa * np.maximum(t[:, None] - y, 0.0)))
             _, total = self._over_pieces(s, np.full_like(s, np.inf), np.zeros_like)
             out[small] = gain / total
-        rest = some & ~small
+        # Across holes the bad set may lie farther away than the window above looks.
+        rest = some & ~(small & self.support.convex)
         if rest.any():
             s, far, t = q[rest], (q + d)[rest], x[rest]
             own = self.moments(s, t)[0] - self.moments(s)[0]
             other = self.moments(far, t)[0] - self.moments(far)[0]
-            value = np.exp(own) - np.exp(epsilon + other)
-            out[rest] = np.maximum(value, 0.0) + 2.0**-44 * np.exp(own)
+            gap = np.broadcast_to(epsilon, x.shape)[rest] + other - own
+            value = -np.expm1(np.minimum(gap, 0.0)) + 2.0**-40
+            out[rest] = np.maximum(out[rest], value * np.exp(own))
         return out
 
     def hockey_slopes(
@@ -338,10 +406,11 @@ class GaussianOn:
 
         p_low, p_high, rate_low, rate_high, spread, cut1, cut2 = rates(a, b)
         q_low, q_high, far_low, far_high, *_ = rates(a + delta, b + delta)
-        weight = math.exp(epsilon)
-        low = weight * q_low * far_low - p_high * rate_high
-        high = weight * q_high * far_high - p_low * rate_low
-        if self.support.convex and not self.support.lattice:
+        weight = math.exp(epsilon) if epsilon < 700.0 else math.inf
+        with np.errstate(invalid="ignore"):  # 0 times an infinite weight: not a number, read as unknown
+            low = weight * q_low * far_low - p_high * rate_high
+            high = weight * q_high * far_high - p_low * rate_low
+        if self.support.convex and not self.support.lattice and math.isfinite(weight):
             # g' = -r g + e^epsilon P_{s+delta}(A) (r_{s+delta} - r_s), and r' = (Var_s - Var_s[x|A]) / sigma^4: no two
             # large terms cancel here, which matters when delta is small against sigma.
             width = float(self.support.hi[0] - low_end)
@@ -379,19 +448,6 @@ class GaussianOn:
 
     @staticmethod
     def plain_hockey(delta: float, scale: float, epsilon: float, lattice: bool) -> float:
-        """The untruncated profile of a pair at distance delta (Balle and Wang's formula on the line)."""
-        if lattice:
-            line = GaussianOn(Support.line(True), scale)
-            return float(line.hockey(np.array([0.0]), np.array([delta]), epsilon)[0])
-        mu = delta / scale
-        t = epsilon / mu - mu / 2.0
-        # ndtr is good to 1e-12 relative; erfc differences lose no more here because the first term dominates
-        first, second = float(log_ndtr(-t)), epsilon + float(log_ndtr(-t - mu))
-        return (
-            max(-math.expm1(second - first), 0.0) * math.exp(first) * (1.0 + 2.0**-36) if t < 35.0 else math.exp(first)
-        )
-
-
-def normal_cdf(x: FloatArray) -> FloatArray:
-    out: FloatArray = ndtr(x)
-    return out
+        """The untruncated profile of a pair at distance delta."""
+        line = GaussianOn(Support.line(lattice), scale)
+        return float(line.hockey(np.array([0.0]), np.array([delta]), epsilon)[0]) * (1.0 + 2.0**-36)

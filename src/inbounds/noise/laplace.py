@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from inbounds._checks import FloatArray
-from inbounds.noise.support import Support
+from inbounds.noise.support import Points, Support
 from inbounds.numerics import legendre, linear_recurrence
 
 #: Farther than this many scales from every wall, Z differs from the full line's by less than 1e-20 of it.
@@ -31,11 +32,10 @@ def interval_loss(change: FloatArray | float, width: FloatArray | float, scale: 
 
     The textbook form ln[(2 - e^{-d} - e^{-(r-d)}) / (1 - e^{-r})] loses every digit below d = 1e-16.
     """
-    d, rest = change / scale, (width - change) / scale
-    product = np.expm1(-d) * np.expm1(-rest)
+    d, share = change / scale, np.expm1(-(width - change) / scale)
     if lattice:
-        product, width = math.exp(-1.0 / scale) * product, width + 1.0
-    out: FloatArray = d + np.log1p(product / -np.expm1(-width / scale))
+        share, width = math.exp(-1.0 / scale) * share, width + 1.0
+    out: FloatArray = d + np.log1p(np.expm1(-d) * (share / -np.expm1(-width / scale)))
     return out
 
 
@@ -83,12 +83,20 @@ class _LeftMass:
             inside = -np.expm1(-np.maximum(np.minimum(q, hi[0]) - lo[0], 0.0) / b)
             mass: FloatArray = inside * np.exp(-np.maximum(q - hi[0], 0.0) / b)
             return mass
-        at_lo, _ = self._at_ends
-        piece = np.searchsorted(lo, q, side="right") - 1
+        return self.at(q, np.searchsorted(lo, q, side="right") - 1)
+
+    def at(self, q: FloatArray, piece: npt.NDArray[np.intp]) -> FloatArray:
+        """left(q) on spans, given the last piece that starts at or below each q."""
+        lo, hi, b = self.support.lo, self.support.hi, self.scale
         i = np.maximum(piece, 0)
-        into = (np.minimum(q, hi[i]) - lo[i]) / b
-        mass = at_lo[i] * np.exp(-into) - np.expm1(-into)
-        return np.where(piece >= 0, mass * np.exp(-np.maximum(q - hi[i], 0.0) / b), 0.0)
+        end, start = hi[i], self._at_ends[0][i]
+        lost = -np.expm1((lo[i] - np.minimum(q, end)) / b)
+        mass = start - (start - 1.0) * lost
+        beyond = q > end
+        if beyond.any():
+            mass[beyond] *= np.exp((end[beyond] - q[beyond]) / b)
+        mass[piece < 0] = 0.0
+        return mass
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,13 +127,24 @@ class LaplaceOn:
     @property
     def noise_floor(self) -> float:
         """Absolute error bound of the log-masses below, beyond relative ones (0 where none is subtracted)."""
-        return 0.0 if self.support.convex else (self.support.lo.size + 8) * 8.0 * 2.0**-53
+        if self.support.convex:
+            return 0.0
+        b, least = self.scale, self.support.shortest
+        # ends that moved by the shift of the origin: the mass next to each, summed over neighbours, over the least Z
+        ends = 2.0 + min(2.0 * self.support.lo.size, 2.0 * b / least)
+        shifted = 4.0 * self.support.shift / b * ends / -math.expm1(-least / b)
+        return (self.support.lo.size + 8) * 8.0 * 2.0**-53 + shifted
 
     def z(self, q: FloatArray) -> FloatArray:
         mass: FloatArray = self.left(q) + self.right(q)
         if self.support.lattice:
             mass = mass + np.where((q >= self.support.lo[0]) & (q <= self.support.hi[0]), self.atom, 0.0)
         return mass
+
+    def log_share(self, q: FloatArray) -> FloatArray:
+        """ln of the share of the untruncated noise that falls on the support."""
+        out: FloatArray = np.log(self.z(q) / (2.0 - self.atom))
+        return np.minimum(out, 0.0)
 
     def log_z_ratio(self, q: FloatArray, d: FloatArray) -> FloatArray:
         """ln Z(q+d) - ln Z(q), d >= 0; without cancellation where [q, q+d] lies in a convex support."""
@@ -149,12 +168,12 @@ class LaplaceOn:
             if math.isinf(width) and math.isinf(self.support.lo[0]) and math.isinf(self.support.hi[0]):
                 return delta / self.scale
             return float(interval_loss(np.array(delta), width, self.scale, self.support.lattice))
-        worst = 0.0
-        for side in (self, self.reflected()):
-            q, d = side.support.end_pairs(delta)
-            if q.size:
-                worst = max(worst, float(np.max(d / self.scale + np.abs(side.log_z_ratio(q, d)))))
-        return worst + self.noise_floor
+        near, far, d = self.support.extreme_pairs(delta)
+        loss = d / self.scale + np.abs(np.log(self._z_at(far)) - np.log(self._z_at(near)))
+        return float(np.max(loss, initial=0.0)) + self.noise_floor
+
+    def _z_at(self, points: Points) -> FloatArray:
+        return self.left.at(points.x, points.piece) + self._mirror_left.at(-points.x, points.mirrored)
 
     def steepest(self) -> float:
         """sup of |loss| / distance over all pairs: what the metric guarantee needs."""
@@ -171,7 +190,7 @@ class LaplaceOn:
         """x* >= q: the bad set of the ordered pair (q, q+d) is the support below x* (empty when x* = q)."""
         return q + self.scale * np.maximum(self.loss(q, d) - epsilon, 0.0) / 2.0
 
-    def hockey(self, q: FloatArray, d: FloatArray, epsilon: float) -> FloatArray:
+    def hockey(self, q: FloatArray, d: FloatArray, epsilon: float | FloatArray) -> FloatArray:
         """The integral of max(p_q - e^epsilon p_{q+d}, 0)."""
         twice = np.maximum(self.loss(q, d) - epsilon, 0.0)
         b, z, left = self.scale, self.z(q), self.left(q)
@@ -216,21 +235,68 @@ class LaplaceOn:
         t1, t2 = self.threshold(a, d, epsilon), self.threshold(b, d, epsilon)
         first_low, first_high = self._covariance(a, b, t1, t2)
         second_low, second_high = self._covariance(a + delta, b + delta, t1, t2)
-        weight = math.exp(epsilon)
-        return weight * second_low - first_high, weight * second_high - first_low
+        weight = math.exp(epsilon) if epsilon < 700.0 else math.inf
+        with np.errstate(invalid="ignore"):  # 0 times an infinite weight: not a number, read as unknown
+            low, high = weight * second_low - first_high, weight * second_high - first_low
+        if not self.support.convex:
+            return low, high
+        gentle_low, gentle_high = self._gentle_slopes(a, b, delta, epsilon)
+        return np.maximum(low, gentle_low), np.minimum(high, gentle_high)
+
+    def _gentle_slopes(
+        self, a: FloatArray, b: FloatArray, delta: float, epsilon: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """The same on an interval, from f = (1-v)(L(1+v) + 1-v)/Z, v = e^{-tau}: all terms fade away from the walls."""
+        scale, lo, hi = self.scale, self.support.lo[0], self.support.hi[0]
+        d = np.full_like(a, delta)
+
+        def walls(q: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return np.exp(-(q - lo) / scale), np.exp(-(hi - q) / scale)
+
+        def pull(q: FloatArray) -> FloatArray:
+            """d ln Z / dq, falling in q."""
+            left, right = walls(q)
+            slope: FloatArray = (left - right) / (scale * self.z(q))
+            return slope
+
+        (y2, w1), (y1, w2) = walls(a), walls(b)  # y in [y1, y2], w in [w1, w2] over the cell
+        z_low, z_high = 2.0 - y2 - w2, 2.0 - y1 - w1
+        l_low, l_high = -np.expm1(-(a - lo) / scale), -np.expm1(-(b - lo) / scale)
+        tau_high = np.maximum(self.loss(a, d) - epsilon, 0.0) / 2.0  # tau falls in q
+        tau_low = np.maximum(self.loss(b, d) - epsilon, 0.0) / 2.0
+        v_low, v_high = np.exp(-tau_high), np.exp(-tau_low)
+        gain_low, gain_high = -np.expm1(-tau_low), -np.expm1(-tau_high)  # 1 - v
+        with np.errstate(divide="ignore", invalid="ignore"):
+            f_low = gain_low * (l_low * (1.0 + v_high) + gain_low) / z_high
+            f_high = gain_high * (l_high * (1.0 + v_low) + gain_high) / z_low
+            bend_low, bend_high = pull(b + delta) - pull(a), np.minimum(pull(a + delta) - pull(b), 0.0)
+            first_low = v_high * (1.0 - v_low * (1.0 - l_high)) * bend_low
+            first_high = v_low * (1.0 - v_high * (1.0 - l_low)) * bend_high
+            second_low, second_high = gain_low * (1.0 + v_low) * y1 / scale, gain_high * (1.0 + v_high) * y2 / scale
+            third = [f * (y - w) / scale for f in (f_low, f_high) for y, w in ((y1, w2), (y2, w1))]
+            top = first_high + second_high - np.minimum.reduce(third)
+            bottom = first_low + second_low - np.maximum.reduce(third)
+            high = np.maximum(top / z_low, top / z_high)
+            low = np.minimum(bottom / z_low, bottom / z_high)
+        unknown = ~(z_low > 0.0)
+        return np.where(unknown, -np.inf, low), np.where(unknown, np.inf, high)
 
     def renyi(self, q: FloatArray, d: FloatArray, alpha: float) -> FloatArray:
         """D_alpha(p_q || p_{q+d}) = loss + ln(1 - X)/(alpha - 1), X in [0, 1) free of cancellation."""
         b = self.scale
         order = 2.0 * alpha - 1.0
-        middle = self._middle(q, d, 1.0) - self._middle(q, d, order)
+        whole = self._middle(q, d, 1.0)
+        middle = whole - self._middle(q, d, order)
         tail = -np.exp(-d / b) * np.expm1(-(order - 1.0) * d / b) * self.right(q + d)
-        x = np.minimum((middle + tail) / self.z(q), 1.0)
+        z = self.z(q)
+        x = np.minimum((middle + tail) / z, 1.0)
         with np.errstate(divide="ignore"):
             value = self.loss(q, d) + np.log1p(-x) / (alpha - 1.0)
         # Where 1 - X underflows to rounding noise the divergence is the loss itself, an upper bound.
         value = np.where(np.isfinite(value), value, self.loss(q, d))
-        return np.maximum(value, 0.0) + self.noise_floor
+        # terms that nearly cancel when alpha is near 1
+        blur = 2.0**-48 * d / b + 2.0**-50 * whole / z + self.noise_floor
+        return np.maximum(value, 0.0) + blur * (alpha / (alpha - 1.0))
 
     def _middle(self, q: FloatArray, d: FloatArray, order: float) -> FloatArray:
         """The integral of exp(-order (x-q)/b) dx/b over the support between q and q + d."""
@@ -285,11 +351,11 @@ def log_mass(a: FloatArray, b: FloatArray, scale: float, lattice: bool) -> Float
     """ln of the mass of the Laplace law at 0 on [a, b]; -inf where empty."""
     if lattice:
         a, b = np.ceil(a), np.floor(b)
-    empty = ~(a <= b)
+    empty = ~(a <= b) | (a == np.inf) | (b == -np.inf)
     flip = b < 0.0
     low, high = np.where(flip, -b, a), np.where(flip, -a, b)
     near = np.maximum(low, 0.0) / scale  # the part above 0, seen from its start
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         if lattice:
             r = math.exp(-1.0 / scale)
             away = np.log(-np.expm1(-(high - low + 1.0) / scale)) - near - math.log1p(r)
@@ -317,16 +383,19 @@ def quantile(p: FloatArray, lo: FloatArray, hi: FloatArray, scale: float) -> Flo
         # y <= 0: y = min(high,0) + ln(1 - (left - from_left)), written from whichever side is nearer
         under = np.minimum(high, 0.0) + np.log1p(-np.minimum(left - from_left, 1.0))
         near_low = low + np.log1p(from_left * np.exp(np.minimum(np.minimum(high, 0.0) - low, 700.0)))
-        under = np.where(from_left < 0.5 * left, np.where(low > -700.0, near_low, under), under)
+        far_low = np.minimum(high, 0.0) + np.log(from_left + np.exp(np.maximum(low - np.minimum(high, 0.0), -745.0)))
+        under = np.where(from_left < 0.5 * left, np.where(low > -700.0, near_low, far_low), under)
         over = -np.log1p(-np.minimum(from_left - left, 1.0))
         near_high = high - np.log1p((1.0 - part) * total * np.exp(np.minimum(high, 700.0)))
-        over = np.where((from_left - left > 0.5 * right) & (high < 700.0), near_high, over)
+        far_high = -np.log((1.0 - part) * total + np.exp(np.maximum(-high, -745.0)))
+        over = np.where(from_left - left > 0.5 * right, np.where(high < 700.0, near_high, far_high), over)
     y = np.clip(np.where(from_left <= left, under, over), low, high)
     out: FloatArray = np.where(flip, -y, y) * scale
     return out
 
 
 _NODES, _WEIGHTS = legendre(64)
+_LONGEST_SUM = 1 << 23
 
 
 def piece_moments(
@@ -339,13 +408,13 @@ def piece_moments(
     start = np.where(flip, s - hi, lo - s)  # distance of the nearer end
     length = np.where(np.isfinite(log), np.minimum(hi - lo, FAR * scale), 0.0)
     base = np.where(np.isfinite(log), start, 0.0)
-    if lattice and scale < 1000.0:
-        count = int(np.max(length, initial=0.0)) + 1
+    count = int(np.max(length, initial=0.0)) + 1
+    if lattice and count * length.size <= _LONGEST_SUM:
         nodes = np.arange(count, dtype=np.float64)
         y = np.minimum(nodes, length[..., None])
         weight = np.exp(-y / scale) * (nodes <= length[..., None])
     else:
-        half = 0.5 if lattice else 0.0  # midpoint rule: an error of 1 / (24 scale^2), below 1e-7 here
+        half = 0.5 if lattice else 0.0  # midpoint rule, good to 1 / scale^2: used for long sums only
         y = (length + 2.0 * half)[..., None] * _NODES - half
         weight = _WEIGHTS * np.exp(-y / scale)
     total = weight.sum(axis=-1)

@@ -101,8 +101,8 @@ def _newton(
         return np.clip((slope + bend * c) / (2.0 * multiplier + bend), 0.0, np.minimum(width, limit))
 
     top = float(np.max(slope)) if power == 1 else float(np.max(slope + bend * c)) / limit
-    found = step(_multiplier(step, w, limit, power, top))
-    return found * min(1.0, limit / _norm(found, w, power))
+    found = step(_multiplier(step, w, limit, power, max(top, _TINY)))
+    return found * min(1.0, limit / max(_norm(found, w, power), _TINY))
 
 
 def _tangent_bound(
@@ -115,10 +115,13 @@ def _tangent_bound(
         order = np.argsort(-slope)
         room = np.minimum(width, limit)[order] * w[order]
         filled = np.clip(limit - np.concatenate([[0.0], np.cumsum(room)[:-1]]), 0.0, room)
-        return float(np.sum(w * base) + np.sum(slope[order] * filled))
+        return float(np.sum(w * base) + np.sum(np.maximum(slope[order], 0.0) * filled))
+
+    if not np.max(slope) > 0.0:
+        return float(np.sum(w * base))
 
     def step(multiplier: float) -> FloatArray:
-        return np.minimum(slope / (2.0 * multiplier), width)
+        return np.clip(slope / (2.0 * multiplier), 0.0, width)
 
     lam = _multiplier(step, w, limit, power, float(np.max(slope)) / limit)
     x = step(lam)
