@@ -8,16 +8,24 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+from mpmath import mp
 
 hypothesis.settings.register_profile("inbounds", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("inbounds")
 
 FORBID_SKIPS = os.environ.get("INBOUNDS_FORBID_SKIPS") == "1"
+
+
+@pytest.fixture(autouse=True)
+def _precision() -> Iterator[None]:
+    """Sums and comparisons of 50-digit values in the tests themselves keep 60 digits."""
+    with mp.workdps(60):
+        yield
 
 
 def find_java() -> str | None:

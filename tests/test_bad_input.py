@@ -568,7 +568,7 @@ def test_clip_projects(kind: Any) -> None:
 def test_clip_is_refused_where_it_would_break_the_guarantee(kind: Any) -> None:
     made = kind(SEASON, scale=2.0, sensitivity=3.0)
     for value in (100.0, 50.0, 400.0):  # whatever the value is: the error must not tell
-        refuse(lambda value=value: made.release(value, clip=True), "double")  # type: ignore[misc]
+        refuse(lambda value=value: made.release(value, clip=True), "opposite sides of a hole")  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("domain", [AGE, COUNT, BOX, ib.Interval(0, INF)], ids=repr)

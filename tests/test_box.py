@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -17,32 +17,15 @@ import inbounds as ib
 import inbounds.mechanism
 from inbounds import calibration
 from tests import reference as ref
+from tests.common import MECHANISMS, broken, goal
 
-MECHANISMS = {"laplace": ib.Laplace, "gaussian": ib.Gaussian}
 FAMILIES = tuple(MECHANISMS)
 INF = float("inf")
 NEAR = 1 - mpf(10) ** -8
 
 
-@pytest.fixture(autouse=True)
-def _precision() -> Iterator[None]:
-    with mp.workdps(60):
-        yield
-
-
-def goal(x: float) -> Any:
-    """The smaller of a float and the decimal it prints as."""
-    return ref.to_mpf(min(Fraction(x), Fraction(repr(x))))
-
-
 def scale_of(family: str, box: ib.Box, sensitivity: Any, epsilon: float, **more: Any) -> float:
     return MECHANISMS[family].calibrate(box, sensitivity=sensitivity, epsilon=epsilon, **more).scale
-
-
-def broken(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    """From here on, every calibration is off by a factor."""
-    right: Callable[..., float] = inbounds.mechanism.calibrate
-    monkeypatch.setattr(inbounds.mechanism, "calibrate", lambda *a, **k: factor * right(*a, **k))
 
 
 def real_loss(family: str, scale: Any, lower: Sequence[float], upper: Sequence[float], sensitivity: Any) -> Any:

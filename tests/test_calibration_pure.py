@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -19,22 +17,11 @@ from mpmath import mp, mpf
 import inbounds as ib
 import inbounds.mechanism
 from tests import reference as ref
+from tests.common import MECHANISMS, broken, goal
 
-MECHANISMS = {"laplace": ib.Laplace, "gaussian": ib.Gaussian}
 FAMILIES = tuple(MECHANISMS)
 INF = float("inf")
 NEAR = mpf(1) - mpf(2) ** -30  # just under one part in 1e9
-
-
-@pytest.fixture(autouse=True)
-def _precision() -> Iterator[None]:
-    with mp.workdps(60):
-        yield
-
-
-def goal(x: float) -> Any:
-    """The smaller of a float and the decimal it prints as."""
-    return ref.to_mpf(min(Fraction(x), Fraction(repr(x))))
 
 
 def scale_of(family: str, domain: Any, sensitivity: float, epsilon: float, **more: Any) -> float:
@@ -49,12 +36,6 @@ def check(family: str, lower: float, upper: float, sensitivity: float, epsilon: 
     target = goal(float(epsilon))
     assert ref.pure_loss_interval(family, scale, lower, upper, sensitivity) <= target, (*setting, scale)
     assert ref.pure_loss_interval(family, mpf(scale) * NEAR, lower, upper, sensitivity) > target, (*setting, scale)
-
-
-def broken(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    """From here on, every calibration is off by a factor."""
-    right: Callable[..., float] = inbounds.mechanism.calibrate
-    monkeypatch.setattr(inbounds.mechanism, "calibrate", lambda *a, **k: factor * right(*a, **k))
 
 
 def drawn(rng: random.Random) -> tuple[float, float, float, float]:

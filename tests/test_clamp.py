@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,10 @@ from mpmath import mp, mpf
 
 import inbounds as ib
 from tests import reference as ref
+from tests.common import MECHANISMS as FAMILIES
 
 INF = math.inf
-FAMILIES: dict[str, Any] = {"laplace": ib.Laplace, "gaussian": ib.Gaussian}
 TIGHT = mpf("1e-7")
-
-
-@pytest.fixture(autouse=True)
-def _precision() -> Iterator[None]:
-    with mp.workdps(60):
-        yield
 
 
 def pairs(gap: float, width: float, count: int = 9) -> list[tuple[float, float]]:

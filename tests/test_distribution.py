@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,17 +11,11 @@ from mpmath import mp, mpf
 
 import inbounds as ib
 from tests import reference as ref
+from tests.common import MECHANISMS as FAMILIES
 
 INF = math.inf
-FAMILIES: dict[str, Any] = {"laplace": ib.Laplace, "gaussian": ib.Gaussian}
 RTOL = mpf("1e-10")
 HOLES = [(0.0, 0.03), (2.2, 2.21), (11.0, 13.0)]
-
-
-@pytest.fixture(autouse=True)
-def _precision() -> Iterator[None]:
-    with mp.workdps(60):
-        yield
 
 
 def domain_of(spans: Any, lattice: bool = False) -> Any:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -14,22 +12,11 @@ from mpmath import mp, mpf
 import inbounds as ib
 import inbounds.mechanism
 from tests import reference as ref
+from tests.common import MECHANISMS, broken, goal
 
-MECHANISMS = {"laplace": ib.Laplace, "gaussian": ib.Gaussian}
 FAMILIES = tuple(MECHANISMS)
 INF = float("inf")
 NEAR = mpf(1) - mpf(2) ** -30  # just under one part in 1e9
-
-
-@pytest.fixture(autouse=True)
-def _precision() -> Iterator[None]:
-    with mp.workdps(60):
-        yield
-
-
-def goal(x: float) -> Any:
-    """The smaller of a float and the decimal it prints as."""
-    return ref.to_mpf(min(Fraction(x), Fraction(repr(x))))
 
 
 def scale_of(family: str, lower: float, upper: float, sensitivity: float, epsilon: float, **more: Any) -> float:
@@ -60,12 +47,6 @@ def check(family: str, lower: float, upper: float, sensitivity: int, epsilon: fl
     setting = (family, lower, upper, sensitivity, epsilon, scale)
     assert loss(family, scale, lower, upper, sensitivity) <= target, setting
     assert loss(family, mpf(scale) * NEAR, lower, upper, sensitivity) > target, setting
-
-
-def broken(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    """From here on, every calibration is off by a factor."""
-    right: Callable[..., float] = inbounds.mechanism.calibrate
-    monkeypatch.setattr(inbounds.mechanism, "calibrate", lambda *a, **k: factor * right(*a, **k))
 
 
 # --- small ranges, everything enumerated -------------------------------------------------------

@@ -4,35 +4,23 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from mpmath import mp, mpf
+from mpmath import mpf
 
 import inbounds as ib
 from inbounds.noise.gaussian import GaussianOn
 from inbounds.noise.laplace import LaplaceOn
 from inbounds.noise.support import Support
 from tests import reference as ref
+from tests.common import MECHANISMS as FAMILIES
+from tests.common import domain_of
 
 INF = math.inf
-FAMILIES: dict[str, Any] = {"laplace": ib.Laplace, "gaussian": ib.Gaussian}
 NOISE: dict[str, Any] = {"laplace": LaplaceOn, "gaussian": GaussianOn}
 TIGHT = mpf("1e-5")
-
-
-@pytest.fixture(autouse=True)
-def _precision() -> Iterator[None]:
-    with mp.workdps(60):
-        yield
-
-
-def domain_of(spans: list[tuple[float, float]], lattice: bool = False) -> Any:
-    if lattice:
-        return ib.Integers(*spans[0])
-    return ib.Interval(*spans[0]) if len(spans) == 1 else ib.Spans(spans)
 
 
 def truth(family: str, scale: float, spans: Any, gap: float, epsilon: float, *, lattice: bool = False) -> Any:

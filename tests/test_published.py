@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from fractions import Fraction
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from mpmath import mp, mpf
 import inbounds as ib
 import inbounds.mechanism
 from tests import reference as ref
+from tests.common import goal
 
 BOX = ib.Box([0, 1], [10, 9])
 LENGTH = 2 * 5**0.5
@@ -23,17 +23,6 @@ LIU = (1320, 264, 132, 88, 66, 52.8, 44)
 EXACT_L2 = (290.897, 61.395, 32.343, 22.462, 17.412, 14.315, 12.205)
 EXACT_EACH = (284.588, 60.152, 31.720, 22.041, 17.090, 14.050, 11.979)
 INF = float("inf")
-
-
-@pytest.fixture(autouse=True)
-def _precision() -> Iterator[None]:
-    with mp.workdps(60):
-        yield
-
-
-def goal(x: float) -> Any:
-    """The smaller of a float and the decimal it prints as."""
-    return ref.to_mpf(min(Fraction(x), Fraction(repr(x))))
 
 
 def variance(sensitivity: Any, epsilon: float, method: str = "exact") -> float:

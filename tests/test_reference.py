@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -22,12 +21,6 @@ HOLES = [(0.0, 0.03), (2.2, 2.21), (11.0, 13.0)]
 DOMAINS = [UNIT, [(-0.5, 0.25), (1.0, 3.0)], [(0.0, INF)], [(-INF, -1.0), (0.5, 2.0)]]
 TIGHT = mpf(10) ** -40
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "calibration.json").read_text())["cases"]
-
-
-@pytest.fixture(autouse=True)
-def _precision() -> Iterator[None]:
-    with mp.workdps(60):
-        yield
 
 
 def close(a: Any, b: Any, tolerance: Any = TIGHT) -> bool:

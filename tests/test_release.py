@@ -16,9 +16,9 @@ import pytest
 from scipy import stats
 
 import inbounds as ib
+from tests.common import MECHANISMS as FAMILIES
 
 INF = math.inf
-FAMILIES: dict[str, Any] = {"laplace": ib.Laplace, "gaussian": ib.Gaussian}
 ALPHA = 1e-7
 COUNT = 100_000
 DOMAINS: dict[str, tuple[Any, float, float]] = {  # domain, scale, true value

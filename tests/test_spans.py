@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator
-from fractions import Fraction
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,8 +13,8 @@ from mpmath import mp, mpf
 import inbounds as ib
 import inbounds.mechanism
 from tests import reference as ref
+from tests.common import MECHANISMS, broken, goal
 
-MECHANISMS = {"laplace": ib.Laplace, "gaussian": ib.Gaussian}
 FAMILIES = tuple(MECHANISMS)
 INF = float("inf")
 NEAR = 1 - mpf(10) ** -7
@@ -23,17 +22,6 @@ Ends = list[tuple[float, float]]
 
 LAPLACE_BUMP: Ends = [(0.0, 0.03), (2.2, 2.21), (11.0, 13.0)]
 GAUSSIAN_BUMP: Ends = [(0.0, 4.0), (26.8, 26.85), (34.2, 34.3)]
-
-
-@pytest.fixture(autouse=True)
-def _precision() -> Iterator[None]:
-    with mp.workdps(60):
-        yield
-
-
-def goal(x: float) -> Any:
-    """The smaller of a float and the decimal it prints as."""
-    return ref.to_mpf(min(Fraction(x), Fraction(repr(x))))
 
 
 def scale_of(family: str, spans: Ends, sensitivity: float, epsilon: float, **more: Any) -> float:
@@ -68,12 +56,6 @@ def check(family: str, spans: Ends, sensitivity: float, epsilon: float, near: An
     assert loss_of(family, scale, spans, sensitivity) <= target, setting
     if epsilon >= 1e-3:
         assert loss_of(family, mpf(scale) * near, spans, sensitivity) > target, setting
-
-
-def broken(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    """From here on, every calibration is off by a factor."""
-    right: Callable[..., float] = inbounds.mechanism.calibrate
-    monkeypatch.setattr(inbounds.mechanism, "calibrate", lambda *a, **k: factor * right(*a, **k))
 
 
 # --- generated settings ------------------------------------------------------------------------

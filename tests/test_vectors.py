@@ -6,36 +6,24 @@ The stored values are good to 1e-10 in either direction, so safety is judged by 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from fractions import Fraction
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mpmath import mp, mpf
+from mpmath import mpf
 
 import inbounds as ib
 import inbounds.mechanism
 from tests import reference as ref
+from tests.common import MECHANISMS, goal
 
 CASES = json.loads((Path(__file__).parent / "vectors" / "calibration.json").read_text())["cases"]
-MECHANISMS = {"laplace": ib.Laplace, "gaussian": ib.Gaussian}
 INF = float("inf")
-
-
-@pytest.fixture(autouse=True)
-def _precision() -> Iterator[None]:
-    with mp.workdps(60):
-        yield
 
 
 def named(case: dict[str, Any]) -> str:
     return f"{CASES.index(case)}-{case['kind']}"
-
-
-def goal(x: float) -> Any:
-    """The smaller of a float and the decimal it prints as, as a target must not be exceeded on either reading."""
-    return ref.to_mpf(min(Fraction(x), Fraction(repr(x))))
 
 
 def domain_of(kind: str, p: dict[str, Any]) -> Any:

@@ -182,7 +182,7 @@ class Mechanism:
             The true answer, inside the domain; for a Box the last axis holds the coordinates.
         clip : bool
             Move a true answer outside the domain to its nearest end first. Refused on spans with holes, where that
-            can double distances.
+            can move near answers apart.
         """
         if not isinstance(clip, bool):
             check.refuse(type(self).__name__, "clip", "True or False", clip, "", ParameterTypeError)
@@ -224,11 +224,15 @@ class Mechanism:
                     "clip",
                     "False on spans with holes",
                     clip,
-                    "Projection there can double distances: project first and double the sensitivity.",
+                    "Near answers may land on opposite sides of a hole. Project first; state the sensitivity after.",
                 )
             array = np.clip(array, domain.lower, domain.upper)
         if not np.all(domain.contains(array)):
-            hint = "whole numbers are needed there" if domain.lattice else "clip=True moves it to the nearest end"
+            hint = "clip=True moves it to the nearest end"
+            if domain.lattice:
+                hint = "whole numbers are needed there"
+            elif isinstance(domain, Spans) and len(domain.spans) > 1:
+                hint = "true answers cannot lie in a hole"
             raise OutsideDomain(
                 f"{what}: value must lie in {domain!r}; it does not ({hint}). It is not shown: it is secret."
             )

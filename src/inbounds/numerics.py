@@ -157,6 +157,7 @@ def certified_sup(
     stops: FloatArray,
     *,
     rtol: float,
+    atol: float = 0.0,
     known: float = 0.0,
     ceiling: float = math.inf,
     target: float = math.nan,
@@ -166,10 +167,10 @@ def certified_sup(
     """Branch and bound: (lower, upper) with lower <= sup of ``value`` over the cells <= upper.
 
     ``bound(a, b, enough)`` is an upper bound of ``value`` on each cell [a, b]; it need be no better than ``enough``.
-    Cells that cannot beat the best value found by
-    more than ``rtol`` are dropped, the others halved, until none is left, or ``target`` separates the two, or the
-    budget of evaluations is spent (then ``upper`` is simply larger than it could be). ``known``: a value that is known
-    to be attained or that need not be beaten; ``ceiling``: one that is known not to be exceeded.
+    Cells that cannot beat the best value found by more than ``rtol`` and ``atol`` are dropped, the others halved, until
+    none is left, or ``target`` separates the two, or the budget of evaluations is spent (then ``upper`` is larger than
+    it could be). ``known``: a value that is known to be attained or that need not be beaten; ``ceiling``: one that
+    is known not to be exceeded. A bound that is not a number counts as infinite.
     """
     best = known
     if starts.size == 0:
@@ -181,7 +182,7 @@ def certified_sup(
         middle = np.floor((a + b) / 2.0) if lattice else (a + b) / 2.0
         budget -= a.size
         best = max(best, float(np.nanmax(value(middle), initial=0.0)))
-        enough = best * (1.0 + rtol)
+        enough = best * (1.0 + rtol) + atol
         upper = bound(a, b, enough)
         upper = np.minimum(np.where(np.isnan(upper), np.inf, upper), ceiling)  # what is not known is not small
         if lattice:

@@ -146,13 +146,16 @@ class LineCurve:
         inner: float,
         floor: float,
         target: float = math.nan,
+        atol: float = 0.0,
+        lean: float = 0.0,
     ) -> tuple[float, float]:
         """Certified bounds of the supremum of a divergence over all pairs within the sensitivity.
 
         ``calm``: a bound of it for pairs of locations at which at least a given share (its logarithm) of the noise is
         kept; ``inner``: its value far from every wall, for Gaussian noise on a convex domain its largest value. Cells
         of locations are bounded by the pair of their outer ends (docs/proofs/monotone-likelihood-ratio.md), by an
-        enclosure of the slope and by ``calm`` (docs/proofs/profile.md).
+        enclosure of the slope and by ``calm`` (docs/proofs/profile.md). ``lean``: how much farther from the lower wall
+        a location must be to count as far from it.
         """
         gap = self.sensitivity
         best = upper = floor
@@ -168,7 +171,7 @@ class LineCurve:
             pieces: list[tuple[FloatArray, FloatArray]] = []
             for start, stop in zip(*support.sliding(gap), strict=True):
                 home = max(int(np.searchsorted(support.lo, start, side="right")) - 1, 0)
-                first, last = support.lo[home] + margin, support.hi[home] - margin - gap
+                first, last = support.lo[home] + margin + lean, support.hi[home] - margin - gap
                 if support.lattice:
                     first, last = np.ceil(first), np.floor(last)
                 within = bool(support.hi[home] >= stop + gap)
@@ -210,6 +213,7 @@ class LineCurve:
                 starts,
                 stops,
                 rtol=self.rtol,
+                atol=atol,
                 known=best,
                 ceiling=inner if self._convex_gaussian else math.inf,
                 target=target,
@@ -263,6 +267,9 @@ class LineCurve:
             lambda kept: plain - alpha / (alpha - 1.0) * (kept - 2.0**-46),
             plain,
             floor,
+            atol=2.0**-48 * alpha / (alpha - 1.0),  # the logarithms it is made of are no better than that
+            # the divergence looks at the tilted location q - (alpha - 1) d as well
+            lean=(alpha - 1.0) * self.sensitivity if isinstance(self.noise, GaussianOn) else 0.0,
         )
         upper = min(_up(upper, 2.0**-36), response_renyi(self._pure, alpha))
         return Bound(upper, exact=upper <= _up(best, 1e-4), reason="certified supremum over pairs")

@@ -53,6 +53,15 @@ def wall_loss(
     return interval_loss(change, width, scale, lattice), slope / scale, curve / scale**2
 
 
+def _exp_difference(x: FloatArray, y: FloatArray) -> FloatArray:
+    """e^-x - e^-y for x, y >= 0 (infinite allowed), without cancellation when both are small."""
+    near, far = np.minimum(x, y), np.maximum(x, y)
+    with np.errstate(invalid="ignore"):
+        gap = np.where(np.isinf(near), 0.0, far - near)
+    size = -np.expm1(-gap) * np.exp(-near)
+    return np.where(x <= y, size, -size)
+
+
 @dataclass(frozen=True, eq=False)
 class _LeftMass:
     """q -> left(q) for one support; the right mass is the left mass of the reflected support."""
@@ -152,7 +161,7 @@ class LaplaceOn:
         if self.support.convex:
             b, lo, hi = self.scale, self.support.lo[0], self.support.hi[0]
             r = math.exp(-1.0 / b) if self.support.lattice else 1.0
-            change = -r * np.expm1(-d / b) * (np.exp(-(q - lo) / b) - np.exp(-np.maximum(hi - (q + d), 0.0) / b))
+            change = -r * np.expm1(-d / b) * _exp_difference((q - lo) / b, np.maximum(hi - (q + d), 0.0) / b)
             step: FloatArray = np.log1p(change / z)
             return step
         return np.log(self.z(q + d)) - np.log(z)

@@ -45,7 +45,7 @@ class Support:
             domain.lattice or finite.size == 1 or np.max(np.abs(finite)) > 4.0 * (finite[-1] - finite[0])
         )
         origin = float(finite[0]) if far else 0.0
-        blur = 0.0 if domain.lattice or finite.size == 0 else 8.0 * 2.0**-53 * float(np.max(np.abs(finite)))
+        blur = 0.0 if domain.lattice or finite.size == 0 else 3.0 * 2.0**-53 * float(np.max(np.abs(finite)))
         moved = finite - origin
         back = moved - finite
         rounding = (finite - (moved - back)) + (-origin - back)  # exact, by Knuth's two-sum
