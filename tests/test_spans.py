@@ -374,3 +374,18 @@ def test_an_overlooked_tie_is_rejected(monkeypatch: pytest.MonkeyPatch, family: 
     assert loss_of(family, scale_of(family, spans, 0.1, epsilon), spans, 0.1) > 1.2 * epsilon
     with pytest.raises(AssertionError):
         check(family, spans, 0.1, epsilon)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_delta_below_what_can_be_verified_is_refused(family: str) -> None:
+    with pytest.raises(ib.UnreachableTarget, match="double precision"):
+        MECHANISMS[family].calibrate(ib.Spans([(0, 1), (2, 3)]), sensitivity=1, epsilon=0, delta=1e-20)
+
+
+def test_a_loss_hidden_by_rounding_is_not_taken_for_none() -> None:
+    spans, scale = [(0.0, 1.0), (2.0, 3.0)], 1e15
+    truth = ref.pure_loss_spans("laplace", scale, spans, 1.0)
+    epsilon = float(truth) * 0.9
+    assert ib.Laplace(ib.Spans(spans), scale=scale, sensitivity=1).delta(epsilon) >= ref.profile(
+        "laplace", scale, spans, 1.0, epsilon
+    )

@@ -229,8 +229,10 @@ def _last_crossing(
     user who adds a little noise does not lose the guarantee.
     """
     if not fixed:
-        while value(high) > goal:
+        while not value(high) <= goal:
             low, high = high, high * 2.0
+            if high > check.LARGEST * 1e15:
+                return math.inf
         low = min(low, high / 16.0)
     steps = max(8, math.ceil((16.0 if fixed else 4.0) * math.log2(high / low)))
     grid = np.geomspace(low, high, steps + 1)
@@ -251,24 +253,19 @@ def _last_crossing(
 def _box(what: str, family: str, box: Box, sensitivity: Sensitivity, target: Target, edges: str) -> float:
     _reachable(what, family, box, target, edges)
     goal = decimal_floor(target.other if target.kind == "approx" else target.value)
-    width = box.width
-    l1, l2 = largest_norm(sensitivity, width, 1), largest_norm(sensitivity, width, 2)
     if target.kind == "pure":
-        return _finite(what, _box_pure(family, box, sensitivity, goal, edges, l1, l2))
+        return _finite(what, _box_pure(family, box, sensitivity, goal, edges))
 
     def value(scale: float) -> float:
         return _cost(BoxCurve(family, box, sensitivity, scale, edges), target)
 
-    if family == "laplace":
-        low, high = _guess(family, box.coordinate(0), l1, target)
-    else:
-        low, high = _guess(family, box.coordinate(0), l2, target)
+    near = largest_norm(sensitivity, box.width, 1 if family == "laplace" else 2)
+    low, high = _guess(family, box.coordinate(0), near, target)
     return _finite(what, smallest(value, goal, low, high, rtol=_LOOSE_RTOL))
 
 
-def _box_pure(
-    family: str, box: Box, sensitivity: Sensitivity, epsilon: float, edges: str, l1: float, l2: float
-) -> float:
+def _box_pure(family: str, box: Box, sensitivity: Sensitivity, epsilon: float, edges: str) -> float:
+    l1 = largest_norm(sensitivity, box.width, 1)
     if family == "laplace" and edges != "truncate":
         return l1 / epsilon * (1.0 + 2.0**-38)
 

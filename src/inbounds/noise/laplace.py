@@ -212,7 +212,8 @@ class LaplaceOn:
         # With holes: 1 - e^{-tau} Z(x*) / Z(q), exact but subtracting; the noise floor covers what it loses.
         x = q + b * twice / 2.0
         delta = -np.expm1(np.log(self.z(x)) - np.log(z) - twice / 2.0)
-        return np.where(twice > 0.0, np.maximum(delta, 0.0) + self.noise_floor, 0.0)
+        possible = self.loss(q, d) + self.noise_floor > epsilon  # a loss that rounding hides is not ruled out
+        return np.where(possible, np.maximum(delta, 0.0) + self.noise_floor, 0.0)
 
     def below(self, s: FloatArray, t: FloatArray) -> FloatArray:
         """P_s(x < t)."""
