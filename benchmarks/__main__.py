@@ -8,7 +8,7 @@ import time
 
 from benchmarks.report import progress
 
-NAMES = ("calibration",)
+NAMES = ("calibration", "sampling", "timing_leak")
 
 
 def main() -> None:

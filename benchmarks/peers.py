@@ -29,6 +29,11 @@ PINS = {
         "threadpoolctl==3.8.0",
         "setuptools==80.9.0",
     ),
+    "opendp": (
+        "opendp==0.16.0",
+        "Deprecated==1.3.1",
+        "wrapt==2.5.2",
+    ),
 }
 
 

@@ -97,7 +97,12 @@ def vector(what: str, name: str, values: object, *, finite: bool = True, next_st
 
 
 def real_array(what: str, name: str, values: Any, *, requirement: str, next_step: str = "") -> FloatArray:
-    """Numbers of any shape as float64; bools, strings, objects and complex numbers are refused, unechoed."""
+    """Numbers of any shape, copied as float64; bools, strings, objects and complex numbers are refused, unechoed."""
+    return np.array(real_values(what, name, values, requirement=requirement, next_step=next_step), dtype=np.float64)
+
+
+def real_values(what: str, name: str, values: Any, *, requirement: str, next_step: str = "") -> npt.NDArray[Any]:
+    """The same as an array of whatever real type it has, not copied where it is one."""
     try:
         raw = np.asarray(values)
     except (ValueError, TypeError):
@@ -111,7 +116,7 @@ def real_array(what: str, name: str, values: Any, *, requirement: str, next_step
             raw = np.asarray(None)
     if raw.dtype.kind not in "iuf" or (isinstance(values, list | tuple) and has_bool(values)):
         refuse(what, name, requirement, f"{type(values).__name__}", next_step, ParameterTypeError)
-    return np.array(raw, dtype=np.float64)
+    return raw
 
 
 def has_bool(values: Sequence[Any]) -> bool:

@@ -6,6 +6,7 @@ A domain is closed, and true answers lie in it. ``x in domain`` never raises; ``
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,6 +23,7 @@ from inbounds.errors import ParameterError, ParameterTypeError
 __all__ = ["Box", "Domain", "Integers", "Interval", "Line", "Spans"]
 
 _LARGEST = 2**53
+_FEW = 32  # pieces compared one by one; more are searched
 
 
 def _ends(what: str, lower: object, upper: object) -> tuple[float, float]:
@@ -85,12 +87,31 @@ class Line:
     def contains(self, x: Any) -> Any:
         """Elementwise membership; NaN is outside."""
         values = np.asarray(x, dtype=np.float64)
-        inside = np.zeros(values.shape, dtype=bool)
-        for low, high in self.pieces:
-            inside |= (values >= low) & (values <= high) & np.isfinite(values)
+        inside = np.isfinite(values)
+        pieces = self.pieces
+        if len(pieces) <= _FEW:
+            inside &= np.logical_or.reduce([(values >= low) & (values <= high) for low, high in pieces])
+        else:
+            ends = np.array(pieces)
+            piece = np.maximum(np.searchsorted(ends[:, 0], values, side="right") - 1, 0)
+            inside &= (values >= ends[piece, 0]) & (values <= ends[piece, 1])
         if self.lattice:
             inside &= values == np.floor(values)
         return inside
+
+    def contains_all(self, x: FloatArray) -> bool:
+        """Whether every element belongs to the domain."""
+        if len(self.pieces) > 1 or x.size == 0:
+            return bool(np.all(self.contains(x)))
+        least, most = np.min(x), np.max(x)  # NaN if any is
+        inside = self.lower <= least and most <= self.upper and np.isfinite(least) and np.isfinite(most)
+        return bool(inside and (not self.lattice or np.all(x == np.floor(x))))
+
+    def holds(self, x: float) -> bool:
+        """:meth:`contains` for one float, quickly."""
+        pieces = self.pieces
+        low, high = pieces[bisect_right(pieces, (x, math.inf)) - 1]
+        return low <= x <= high and math.isfinite(x) and not (self.lattice and x != math.floor(x))
 
     def project(self, x: Any) -> Any:
         """The nearest point of the domain, elementwise; ties go to the lower one. NaN stays NaN."""
@@ -363,6 +384,10 @@ class Box:
         if self.integer:
             inside &= values == np.floor(values)
         return inside.all(axis=-1)
+
+    def contains_all(self, x: Any) -> bool:
+        """Whether every vector lies in the box."""
+        return bool(np.all(self.contains(x)))
 
     def __contains__(self, x: object) -> bool:
         try:

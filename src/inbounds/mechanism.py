@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from inbounds import _checks as check
 from inbounds import privacy
@@ -26,10 +27,14 @@ from inbounds.noise.laplace import LaplaceOn
 from inbounds.noise.support import Support
 from inbounds.numerics import Bound
 from inbounds.release import Release
-from inbounds.sampling import entropy
+from inbounds.sampling import Sampler, sampler
+from inbounds.sampling.entropy import Seeded
+from inbounds.sampling.grid import step_of
 from inbounds.sensitivity import Sensitivity, resolve
 
 __all__ = ["Gaussian", "Laplace", "Mechanism"]
+
+_BLOCK = 65_536
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -42,15 +47,27 @@ class Mechanism:
     scale: float
     sensitivity: Sensitivity
     edges: str
+    granularity: float | None
 
-    def __init__(self, domain: Domain, *, scale: float, sensitivity: Any, edges: str = "truncate") -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        *,
+        scale: float,
+        sensitivity: Any,
+        edges: str = "truncate",
+        granularity: float | None = None,
+    ) -> None:
         what = type(self).__name__
         _check_domain(what, domain)
+        b = _check_scale(what, scale)
+        step_of(what, domain, b, granularity)
         values = {
             "domain": domain,
-            "scale": _check_scale(what, scale),
+            "scale": b,
             "sensitivity": resolve(what, sensitivity, domain),
             "edges": check.choice(what, "edges", edges, EDGES),
+            "granularity": None if granularity is None else float(granularity),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -69,6 +86,7 @@ class Mechanism:
         edges: str = "truncate",
         guarantee: str = "adjacent",
         method: str = "exact",
+        granularity: float | None = None,
     ) -> Self:
         """The mechanism with the least noise of this family that certainly meets a privacy target.
 
@@ -92,6 +110,8 @@ class Mechanism:
             distance over the sensitivity for every pair (Croft et al.).
         method : "exact", "paper" or "liu"
             The smallest scale, or a published one, for comparison.
+        granularity : power of two, or None
+            Answers are multiples of it; see :attr:`grid`. It costs no privacy.
 
         Returns
         -------
@@ -106,11 +126,13 @@ class Mechanism:
         check.choice(what, "method", method, METHODS)
         target = Target.of(what, epsilon=epsilon, delta=delta, rho=rho, rdp=rdp, mu=mu)
         scale = calibrate(what, cls._family, domain, limit, target, edges=edges, guarantee=guarantee, method=method)
-        return cls(domain, scale=scale, sensitivity=limit, edges=edges)
+        return cls(domain, scale=scale, sensitivity=limit, edges=edges, granularity=granularity)
 
     def __repr__(self) -> str:
-        edges = "" if self.edges == "truncate" else f", edges={self.edges!r}"
-        return f"{type(self).__name__}({self.domain!r}, scale={self.scale!r}, sensitivity={self.sensitivity!r}{edges})"
+        more = "" if self.edges == "truncate" else f", edges={self.edges!r}"
+        if self.granularity is not None:
+            more += f", granularity={self.granularity!r}"
+        return f"{type(self).__name__}({self.domain!r}, scale={self.scale!r}, sensitivity={self.sensitivity!r}{more})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), {f.name: getattr(self, f.name) for f in fields(self)})
@@ -166,15 +188,33 @@ class Mechanism:
 
     def at(self, q: Any) -> Distribution | BoxDistribution:
         """The output distribution for a true value (or an array of them)."""
-        return self._law(self._inside(q))
+        return self._law(np.array(self._inside(q), dtype=np.float64))
 
     def _law(self, true: FloatArray) -> Distribution | BoxDistribution:
         if isinstance(self.domain, Box):
             return BoxDistribution(self._family, self.domain, self.scale, self.edges, true)
         return Distribution(self._family, self.domain, self.scale, self.edges, true)
 
+    @property
+    def grid(self) -> Any:
+        """The step of the public grid: every answer is a multiple of it. For a Box one step per coordinate.
+
+        A power of two, set by the domain and the scale alone unless ``granularity`` was given, so that the last digits
+        of an answer tell nothing.
+        """
+        return self._sampler.grid
+
+    @cached_property
+    def _sampler(self) -> Sampler:
+        what = type(self).__name__
+        return sampler(self._family, self.domain, self.scale, self.edges, self.granularity, what=what)
+
     def release(self, value: Any, *, clip: bool = False) -> Release:
         """Draw the answer to publish: a number, or one independent draw for each element (costs compose).
+
+        The draw is exact: the ideal real-valued answer, rounded to the grid (:attr:`grid`), or on whole numbers their
+        distribution itself. It takes the system's randomness through AES-256, and time that does not depend on the true
+        value (``docs/proofs/sampling.md``).
 
         Parameters
         ----------
@@ -186,62 +226,76 @@ class Mechanism:
         """
         if not isinstance(clip, bool):
             check.refuse(type(self).__name__, "clip", "True or False", clip, "", ParameterTypeError)
+        domain = self.domain
+        simple = isinstance(value, float) or (type(value) is int and abs(value) < 2**53)
+        if simple and not clip and not isinstance(domain, Box) and domain.holds(value):
+            return Release(self._public(self._sampler.one(value)), self)  # the common case, without NumPy's overhead
         true = self._inside(value, clip=clip)
-        drawn = self._draw(true, entropy.uniform(true.shape))
-        return Release(self._public(drawn), self)
+        if true.ndim == 0 and not isinstance(domain, Box):
+            return Release(self._public(self._sampler.one(float(true))), self)
+        return Release(self._public(self._sampler.draw(true, clip=clip)), self)
 
     def simulate(self, q: Any, *, size: int | tuple[int, ...] = 1, seed: int | None = None) -> Any:
-        """Draws for studies: fast, reproducible with a seed, and **not private**. Never publish them."""
+        """Draws for studies: reproducible with a seed, and **not private**. Never publish them."""
         true = self._inside(q)
         extra = (size,) if isinstance(size, int) and not isinstance(size, bool) else size
         if not isinstance(extra, tuple) or not all(type(n) is int and n >= 0 for n in extra):
             check.refuse(type(self).__name__, "size", "a number of draws or a shape", size, "", ParameterTypeError)
         if seed is not None and not (type(seed) is int and seed >= 0):
             check.refuse(type(self).__name__, "seed", "None or a whole number from 0", seed, "", ParameterTypeError)
-        shape = (*extra, *true.shape)
-        drawn = self._draw(np.broadcast_to(true, shape), np.random.default_rng(seed).random(shape))
-        return _whole(drawn) if self.domain.lattice else drawn
+        drawn = self._sampler.draw(np.broadcast_to(true, (*extra, *true.shape)), Seeded(seed))
+        return self._public(drawn)
 
-    def _draw(self, true: FloatArray, uniform: FloatArray) -> FloatArray:
-        return np.asarray(self._law(true).ppf(uniform), dtype=np.float64)
+    def _public(self, drawn: Any) -> Any:
+        if isinstance(drawn, float):
+            return int(drawn) if self.domain.lattice else drawn
+        return self._whole(drawn) if self.domain.lattice else drawn
 
-    def _public(self, drawn: FloatArray) -> Any:
-        if self.domain.lattice:
-            return int(drawn) if drawn.ndim == 0 else _whole(drawn)
-        return float(drawn) if drawn.ndim == 0 else drawn
+    def _whole(self, drawn: FloatArray) -> Any:
+        """Whole numbers as int64, in place; or as they are where a domain without bounds gave larger ones."""
+        flat = drawn.reshape(-1)
+        whole = flat.view(np.int64)
+        blocks = range(0, flat.size, _BLOCK)
+        limited = self.edges != "ignore" and self.domain.bounded
+        if not limited and not all(np.all(np.abs(flat[i : i + _BLOCK]) < 2.0**63) for i in blocks):
+            return drawn
+        for i in blocks:
+            whole[i : i + _BLOCK] = flat[i : i + _BLOCK].astype(np.int64)
+        return drawn.view(np.int64)
 
-    def _inside(self, value: Any, *, clip: bool = False) -> FloatArray:
-        """The true value as an array, checked without ever showing it."""
+    def _inside(self, value: Any, *, clip: bool = False) -> npt.NDArray[Any]:
+        """The true value as an array of numbers, checked without ever showing it; not copied, and not yet clipped."""
         what = type(self).__name__
-        array = check.real_array(what, "value", value, requirement="a number or an array of numbers")
+        array = check.real_values(what, "value", value, requirement="a number or an array of numbers")
         domain = self.domain
         if isinstance(domain, Box) and (array.ndim == 0 or array.shape[-1] != domain.dimension):
             check.refuse(what, "value", f"of shape (..., {domain.dimension})", f"shape {array.shape}", "")
-        if clip:
-            if isinstance(domain, Spans) and len(domain.spans) > 1:
-                check.refuse(
-                    what,
-                    "clip",
-                    "False on spans with holes",
-                    clip,
-                    "Near answers may land on opposite sides of a hole. Project first; state the sensitivity after.",
-                )
-            array = np.clip(array, domain.lower, domain.upper)
-        if not np.all(domain.contains(array)):
-            hint = "clip=True moves it to the nearest end"
-            if domain.lattice:
-                hint = "whole numbers are needed there"
-            elif isinstance(domain, Spans) and len(domain.spans) > 1:
-                hint = "true answers cannot lie in a hole"
-            raise OutsideDomain(
-                f"{what}: value must lie in {domain!r}; it does not ({hint}). It is not shown: it is secret."
+        if clip and isinstance(domain, Spans) and len(domain.spans) > 1:
+            check.refuse(
+                what,
+                "clip",
+                "False on spans with holes",
+                clip,
+                "Near answers may land on opposite sides of a hole. Project first; state the sensitivity after.",
             )
+        rows = array.reshape(-1, domain.dimension) if isinstance(domain, Box) else array.reshape(-1)
+        block = max(1, _BLOCK // rows[:1].size) if rows.size else 1
+        for start in range(0, len(rows), block):  # in parts: what is checked needs room
+            part = rows[start : start + block]
+            if not domain.contains_all(np.clip(part, domain.lower, domain.upper) if clip else part):
+                self._refuse_outside()
         return array
 
-
-def _whole(drawn: FloatArray) -> Any:
-    """Whole numbers as int64, or as they are where a domain without bounds gave larger ones."""
-    return drawn.astype(np.int64) if np.all(np.abs(drawn) < 2.0**63) else drawn
+    def _refuse_outside(self) -> NoReturn:
+        hint = "clip=True moves it to the nearest end"
+        if self.domain.lattice:
+            hint = "whole numbers are needed there"
+        elif isinstance(self.domain, Spans) and len(self.domain.spans) > 1:
+            hint = "true answers cannot lie in a hole"
+        raise OutsideDomain(
+            f"{type(self).__name__}: value must lie in {self.domain!r}; it does not ({hint}). "
+            "It is not shown: it is secret."
+        )
 
 
 def _rebuild(cls: type[Mechanism], values: dict[str, Any]) -> Mechanism:
@@ -286,6 +340,7 @@ class Laplace(Mechanism):
         b.
     sensitivity : see :meth:`calibrate`
     edges : "truncate" (default), "clamp" or "ignore"
+    granularity : power of two, or None for the default: see :attr:`grid`
 
     Examples
     --------
@@ -317,6 +372,7 @@ class Gaussian(Mechanism):
         sigma.
     sensitivity : see :meth:`calibrate`
     edges : "truncate" (default), "clamp" or "ignore"
+    granularity : power of two, or None for the default: see :attr:`grid`
 
     Examples
     --------

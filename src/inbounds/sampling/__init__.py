@@ -1,5 +1,11 @@
-"""Random draws. ``entropy`` is the only reader of the operating system's randomness; nothing here takes a seed.
+"""Our dangerous layer: from random bits to releases, exactly.
 
-The draws invert the cdf in float64. They are in range and cryptographically random, but like every float64 sampler they
-round the ideal draw, and the pattern of rounded values can depend on the true value.
+``entropy``, the only reader of the system's randomness, gives words; ``laplace`` and ``gaussian`` (the latter on the
+certified tables of ``normal``) invert cdfs with the tools of ``inversion`` (chunks, buffers, error margins), and what
+their margins leave open goes to ``exact`` (integers). ``grid`` is the public grid of answers, ``finite`` draws from a
+given finite law, ``draws`` puts a sampler together.
 """
+
+from inbounds.sampling.draws import Sampler, sampler
+
+__all__ = ["Sampler", "sampler"]
