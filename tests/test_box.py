@@ -474,3 +474,10 @@ def test_wrong_scales_are_rejected(monkeypatch: pytest.MonkeyPatch, family: str,
     if factor == 0.99:
         with pytest.raises(AssertionError):
             check_integers(family, [4], ib.L1(2), 1.0)  # in one coordinate the bound is attained
+
+
+def test_an_unknown_epsilon_is_infinite() -> None:
+    mechanism = ib.Gaussian(ib.Box([0, 1], [10, 9], integer=True), scale=2.0, sensitivity=ib.L2(4.47), edges="ignore")
+    found = mechanism.epsilon(1e-6)
+    assert found == math.inf
+    assert not found.exact

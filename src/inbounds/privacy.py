@@ -33,6 +33,7 @@ __all__ = ["Curve", "curve", "epsilon_at", "gdp", "steepest", "zcdp"]
 _DELTA_SLACK = 2.0**-33  # relative, on every delta
 _EPSILON_NUDGE = 2.0**-45  # deltas are evaluated at an epsilon this much smaller, which can only raise them
 _EPSILON_SHIFT = 2.0**-66  # and this much, for what walls 9.5 sigma or 48 b away can still do
+_LARGEST_EPSILON = 1e6  # beyond, nothing is known
 _RHO_RTOL = 1e-3  # half of how far zCDP may be above the truth
 _RTOL = 2e-7  # how far apart the certified bounds of a supremum may stay
 
@@ -514,8 +515,10 @@ def epsilon_at(of: Curve, delta: float) -> Bound:
     high = float(pure)
     if math.isinf(high):
         high = 1.0
-        while of.delta(high, target=delta) > delta:
+        while (found := of.delta(high, target=delta)) > delta:
             high *= 2.0
+            if high > _LARGEST_EPSILON:
+                return Bound(math.inf, exact=False, reason=found.reason)
     low = 0.0
 
     def excess(epsilon: float) -> float:

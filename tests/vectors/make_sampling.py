@@ -18,6 +18,9 @@ bracket
 near
     The cdf at the end of a cell, plus or minus a small part of the cell's own probability: 2^-4 to 2^-70 of it, where a
     floating-point inverse is about to err.
+hole below, hole above
+    The cdf at the end of the last cell before a hole (for clamped noise, the middle of the hole), minus or plus half
+    the probability of a cell there, or less; the true value is on the brink of the hole.
 half
     The same as bracket where the cell ends at the true value of a symmetric law, so that the cdf is exactly one half.
 """
@@ -29,6 +32,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -42,7 +46,7 @@ ONES = 2**64 - 1
 
 FAMILIES = ("laplace", "gaussian")
 EDGES = ("truncate", "clamp", "ignore")
-MODES = ("random", "zeros", "ones", "edge", "bracket", "near", "half")
+MODES = ("random", "zeros", "ones", "edge", "bracket", "near", "hole below", "hole above", "half")
 SHAPES = (
     "interval",
     "half-line up",
@@ -58,7 +62,8 @@ SHAPES = (
     "integer box",
 )
 
-CHOSEN_MODES = (*MODES, "edge", "edge", "bracket", "near", "half")  # of one setting: the telling ones more than once
+# Of one setting, the telling ones more than once.
+CHOSEN_MODES = (*MODES, "edge", "edge", "bracket", "near", "hole below", "hole above", "half")
 RANDOM_MODES = (*MODES, "edge", "edge", "bracket", "near")
 
 Pieces = tuple[tuple[float, float], ...]
@@ -243,13 +248,25 @@ def find(rng: Random, setting: Setting, q: float, mode: str) -> tuple[Case, floa
         count = _words(run + 33)
         bits = (1 << (count - run - 1)) | rng.getrandbits(count - run - 1)
         return settle(setting.at(q, bits if mode == "zeros" else 2**count - 1 - bits, count), random_word)
+    noise = law(setting, q)
+    if mode in ("hole below", "hole above"):
+        grid = points(setting)
+        if len(grid.runs) == 1:
+            return None
+        sides = [(left[1], right[0]) for left, right in pairwise(setting.pieces)]
+        index = int(rng.choice([run[1] for run, ends in zip(grid.runs, sides, strict=False) if q in ends]))
+        end, count = grid.upper(index), 320
+        assert end is not None
+        cell = noise.floor(end, count) - noise.floor(end - grid.step, count)
+        part = cell >> rng.choice((1, 1, 1, 8, 40))
+        bits = noise.floor(end, count) + (part if mode == "hole above" else -part)
+        return settle(setting.at(q, _clipped(bits, count), count), random_word, index)
     half = _half_cut(setting, q) if mode == "half" else None
     if mode == "half" and half is None:
         return None
     cut, index = half or _some_cut(rng, setting, q)
     if cut is None:
         return None
-    noise = law(setting, q)
     if mode == "edge":
         power = rng.choice((62, 63, 64, 65, 128, 192, 256, 320, 383, 384, rng.randint(62, 384), rng.randint(62, 384)))
         count = _words(power + 32)
@@ -272,7 +289,12 @@ def find(rng: Random, setting: Setting, q: float, mode: str) -> tuple[Case, floa
 def vector(rng: Random, config: Config, mode: str) -> Vector | None:
     """A case of a setting, or None where the mode does not apply to it."""
     (setting,) = config.settings
-    q = half_value(rng, setting) if mode == "half" else true_value(rng, setting)
+    if mode == "half":
+        q = half_value(rng, setting)
+    elif "hole" in mode:
+        q = rng.choice([end for piece in setting.pieces for end in piece][1:-1] or [None])
+    else:
+        q = true_value(rng, setting)
     found = None if q is None else find(rng, setting, q, mode)
     return None if found is None else Vector(config, mode, *found)
 
@@ -356,6 +378,7 @@ def chosen_configs() -> list[Config]:
         (((0, 2), (5, 6), (9, 10)), 2.0, 1.0),
         (((-3, -2), (-1, 2), (3, 4)), 1.0, 1.0),  # its own mirror image about 0.5, where a cell ends
         (((0, 1e-30), (1, 1e10)), 1.0, None),  # floats coarser than the grid
+        (((0, 2**52), (2**52 + 3, 2**52 + 7)), 3.0, 1.0),  # the middle of the hole is between two floats
         (((0, 1), (1 + 2**-30, 2), (1e6, 1e6 + 0.5)), 1e3, None),
         (tuple((3.0 * i, 3.0 * i + 0.1 * (i + 1)) for i in range(12)), 4.0, None),
         (((-INF, -1), (0, 0.5), (2, INF)), 1.0, None),

@@ -15,7 +15,7 @@ from inbounds._checks import FloatArray
 from inbounds.domain import Box, Domain
 from inbounds.sampling import exact, gaussian, laplace
 from inbounds.sampling.entropy import Keystream, Source, pool
-from inbounds.sampling.grid import Grid, step_of
+from inbounds.sampling.grid import Grid, positions, step_of
 from inbounds.sampling.inversion import CHUNK, Indices, Kernel, borrow
 
 __all__ = ["Sampler", "sampler"]
@@ -89,7 +89,7 @@ class _BoxSampler(Sampler):
         lower, upper = domain.lower, domain.upper
         self._lower, self._upper = _hull(lower, upper)
         self._bounded = domain.bounded
-        self._first, self._last = np.ceil(lower / self.grid), np.floor(upper / self.grid)
+        self._first, self._last = positions(lower, upper, self.grid)
         self._clamp = edges == "clamp"
         if edges != "truncate":
             lower, upper = np.full_like(lower, -math.inf), np.full_like(upper, math.inf)

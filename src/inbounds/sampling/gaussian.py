@@ -14,7 +14,7 @@ import numpy as np
 from inbounds._checks import FloatArray
 from inbounds.sampling import exact, normal
 from inbounds.sampling.entropy import Source
-from inbounds.sampling.grid import Guide, locate, padded
+from inbounds.sampling.grid import Guide, locate, padded, positions
 from inbounds.sampling.inversion import (
     CHUNK,
     FULL,
@@ -267,7 +267,8 @@ class GaussianOnSpans:
         reach = min(float(self._hi[-1] - self._lo[0]) / sigma * (1.0 + 1e-9) + 1e-9, _DEEPEST)
         tail = normal.TAIL_ERROR
         least = self._least()
-        whole = count * (tail + 4.0) * ROUND / least if least > 0.0 else math.inf
+        off = count * (tail + 4.0) * ROUND
+        whole = off / (least - 2.0 * off) if least > 4.0 * off else math.inf
         missing = count * (2.6 * tail + 6.0 * max(reach, 1.0)) * ROUND
         ratio = sigma / step
         self.frame = Frame.of(
@@ -278,7 +279,7 @@ class GaussianOnSpans:
             reach,
             ratio * (_wide_error(reach) + 1.26 * whole + missing) * 1.05 + 8.0 * ROUND,
         )
-        self._first, self._last = np.ceil(self._lo / step), np.floor(self._hi / step)
+        self._first, self._last = positions(self._lo, self._hi, step)
         self._law: Any = partial(exact.Gaussian, scale=scale)
         self._settler = Settler(ends, step)
         self._pieces: list[tuple[float, float]] = [tuple(pair) for pair in ends.tolist()]

@@ -55,7 +55,8 @@ def step_of(what: str, domain: Domain, scale: float, granularity: Any) -> Any:
             ends = np.where(np.isfinite([lower, upper]), np.abs([lower, upper]), 0.0)
             step = _default(scale, upper - lower, ends.max(axis=0))
         step.flags.writeable = False
-        empty = np.ceil(lower / step) > np.floor(upper / step)
+        first, last = positions(lower, upper, step)
+        empty = first > last
     else:
         ends = np.array(domain.pieces)
         if domain.lattice or granularity is not None:
@@ -63,7 +64,8 @@ def step_of(what: str, domain: Domain, scale: float, granularity: Any) -> Any:
         else:
             largest = np.max(np.abs(ends[np.isfinite(ends)]), initial=0.0)
             step = float(_default(scale, np.min(ends[:, 1] - ends[:, 0]), largest))
-        empty = np.ceil(ends[:, 0] / step) > np.floor(ends[:, 1] / step)
+        first, last = positions(ends[:, 0], ends[:, 1], step)
+        empty = first > last
     if np.any(empty):
         check.refuse(
             what,
@@ -75,6 +77,12 @@ def step_of(what: str, domain: Domain, scale: float, granularity: Any) -> Any:
     return step
 
 
+def positions(lower: Any, upper: Any, step: Any) -> tuple[Any, Any]:
+    """The first and the last multiple inside; a quotient that underflows to 0 is not 0."""
+    first, last = np.ceil(lower / step), np.floor(upper / step)
+    return np.where((first == 0.0) & (lower > 0.0), 1.0, first), np.where((last == 0.0) & (upper < 0.0), -1.0, last)
+
+
 class Grid:
     """The multiples of ``step`` in each piece of a one-dimensional domain, by their whole-numbered positions.
 
@@ -83,10 +91,10 @@ class Grid:
 
     def __init__(self, ends: FloatArray, step: float) -> None:
         self.step = step
-        self.first, self.last = np.ceil(ends[:, 0] / step), np.floor(ends[:, 1] / step)
+        self.first, self.last = positions(ends[:, 0], ends[:, 1], step)
         # a position in a hole goes to the nearer side, ties down
         left, right = self.last[:-1], self.first[1:]
-        cuts = np.floor(left + (right - left) / 2.0)
+        cuts = left + np.floor((right - left) / 2.0)
         self._cuts, self._cut_list = padded(cuts), cuts.tolist()
 
     def project(self, k: FloatArray) -> FloatArray:

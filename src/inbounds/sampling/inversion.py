@@ -22,6 +22,7 @@ import numpy.typing as npt
 from inbounds._checks import FloatArray
 from inbounds.sampling import exact, normal
 from inbounds.sampling.entropy import Source, Words
+from inbounds.sampling.grid import positions
 
 Indices = npt.NDArray[np.int64]
 
@@ -52,7 +53,7 @@ class Frame(NamedTuple):
 
     @classmethod
     def of(cls, lower: Any, upper: Any, step: Any, ratio: Any, reach: Any, margin: Any) -> Frame:
-        frame = cls(lower, upper, step, ratio, np.ceil(lower / step), np.floor(upper / step), reach, margin)
+        frame = cls(lower, upper, step, ratio, *positions(lower, upper, step), reach, margin)
         return frame if isinstance(step, np.ndarray) else cls(*map(float, frame))
 
     def at(self, coordinate: slice | int | None) -> Frame:
@@ -254,7 +255,7 @@ class Settler:
     def __init__(self, ends: FloatArray, step: float, *, discrete: bool = False) -> None:
         self._discrete = discrete
         self._half = Fraction(step) / 2
-        self._first, self._last = np.ceil(ends[:, 0] / step).tolist(), np.floor(ends[:, 1] / step).tolist()
+        self._first, self._last = (x.tolist() for x in positions(ends[:, 0], ends[:, 1], step))
         below = 1 if discrete else 0  # a piece of whole numbers starts above the one before its first
         self._pieces = [(_edge(a, below), _edge(b)) for a, b in ends.tolist()]
 

@@ -13,7 +13,7 @@ from inbounds._checks import FloatArray
 from inbounds.numerics import linear_recurrence
 from inbounds.sampling import exact
 from inbounds.sampling.entropy import Source
-from inbounds.sampling.grid import locate, padded
+from inbounds.sampling.grid import locate, padded, positions
 from inbounds.sampling.inversion import (
     FULL,
     LIBM,
@@ -203,7 +203,7 @@ class LaplaceOnSpans:
         margin = relative + LIBM + missing_error + 48.0 * ROUND + (LIBM + 5.0 * ROUND) * reach
         ratio = b / step
         self.frame = Frame.of(lo[0], hi[-1], step, ratio, reach, ratio * margin * 1.02 + 8.0 * ROUND)
-        self._first, self._last = np.ceil(lo / step), np.floor(hi / step)
+        self._first, self._last = positions(lo, hi, step)
         self._law: Any = partial(exact.Laplace, scale=scale)
         self._settler = Settler(ends, step)
         self._lists = [x.tolist() for x in (lo, hi, self._missing_left, self._missing_right, self._starts, self._stops)]
@@ -294,9 +294,10 @@ def _missing(gaps: FloatArray, widths: FloatArray) -> tuple[FloatArray, float]:
     """
     factor = np.concatenate([[0.0], np.exp(-gaps - widths)])
     term = np.concatenate([[1.0], -np.expm1(-gaps)])
-    missing = linear_recurrence(factor, term)
+    missing = np.minimum(linear_recurrence(factor, term), 1.0)
     spread = np.concatenate([[0.0], np.where(factor[1:] > 0.0, gaps + widths, 0.0)])
     before = np.concatenate([[0.0], missing[:-1]])
     own = term * (LIBM + 6.0 * ROUND) + factor * before * (LIBM + (6.0 + 3.0 * spread) * ROUND)
     error = linear_recurrence(factor, own)
-    return missing, float(np.max(error / missing)) * 1.01 + 6.0 * (math.sqrt(missing.size) + 2.0) * ROUND
+    worst = float(np.max(error / np.maximum(missing, 2.0**-1000)))  # a hole may be too narrow for floats
+    return missing, worst * 1.01 + 6.0 * (math.sqrt(missing.size) + 2.0) * ROUND
