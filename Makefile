@@ -34,7 +34,7 @@ docs: $(DOCS)
 	$(BIN)/sphinx-build -W --keep-going -b html docs build/docs
 
 reproduce: $(TOOLS)
-	$(BIN)/python examples/chen_hale_table.py
+	$(BIN)/python -m inbounds reproduce
 
 clean:
 	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -8,7 +8,7 @@ import time
 
 from benchmarks.report import progress
 
-NAMES = ("calibration", "sampling", "timing_leak")
+NAMES = ("calibration", "sampling", "timing_leak", "naive_bayes")
 
 
 def main() -> None:

@@ -96,7 +96,8 @@ def default_grid(pieces: tuple[tuple[float, float], ...], lattice: bool, scale: 
     """The grid of a domain when none is asked for."""
     if lattice:
         return 1.0
-    widths = [Fraction(hi) - Fraction(lo) for lo, hi in pieces if math.isfinite(lo) and math.isfinite(hi)]
+    # the width as a float: rounding it matters only next to powers of two
+    widths = [Fraction(hi - lo) for lo, hi in pieces if math.isfinite(lo) and math.isfinite(hi)]
     largest = max((abs(Fraction(e)) for piece in pieces for e in piece if math.isfinite(e)), default=Fraction(0))
     power = _floor_log2(min([Fraction(scale), *widths])) - 24
     while largest > Fraction(2) ** (power + 53):

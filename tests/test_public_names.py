@@ -24,6 +24,7 @@ NAMES = [
     "Interval",
     "Laplace",
     "Linf",
+    "MissingExtra",
     "OutsideDomain",
     "ParameterError",
     "ParameterTypeError",
@@ -31,6 +32,7 @@ NAMES = [
     "Release",
     "Spans",
     "UnreachableTarget",
+    "audit",
 ]
 
 
@@ -56,7 +58,8 @@ def test_errors_are_what_a_user_would_catch(name: str) -> None:
     thing = getattr(inbounds, name)
     if issubclass(thing, Exception) and thing is not inbounds.InboundsError:
         assert issubclass(thing, inbounds.InboundsError)
-        assert issubclass(thing, TypeError if "Type" in name else ValueError)
+        kind = ImportError if name == "MissingExtra" else TypeError if "Type" in name else ValueError
+        assert issubclass(thing, kind)
 
 
 @pytest.mark.parametrize("name", ["inbounds", "inbounds.domain", "inbounds.mechanism"])

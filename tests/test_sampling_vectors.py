@@ -243,13 +243,16 @@ def test_many_vectors(block: int) -> None:
 def test_every_kind_is_covered() -> None:
     assert len(VECTORS) >= 3_000
     have = {(v.config.family, v.config.shape, v.config.edges, v.mode) for v in VECTORS}
-    modes = [mode for mode in make.MODES if mode != "half"]  # only where a symmetric law and the grid meet
+    holes = ("hole below", "hole above")
+    modes = [mode for mode in make.MODES if mode not in (*holes, "half")]  # those need a hole, or a symmetric law
     for family in make.FAMILIES:
         for edges in make.EDGES:
             for mode in modes:
                 assert all((family, shape, edges, mode) in have for shape in make.SHAPES), (family, edges, mode)
             for shape in ("interval", "line", "spans", "box"):
                 assert (family, shape, edges, "half") in have
+        for edges in ("truncate", "clamp"):
+            assert {(family, shape, edges, mode) for shape in ("spans", "unbounded spans") for mode in holes} <= have
     assert {(b.config.family, b.config.edges, b.config.lattice) for b in BOXES} == {
         (family, edges, lattice) for family in make.FAMILIES for edges in make.EDGES for lattice in (False, True)
     }

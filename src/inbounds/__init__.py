@@ -6,8 +6,16 @@
 True
 """
 
+from inbounds.auditing import audit
 from inbounds.domain import Box, Integers, Interval, Spans
-from inbounds.errors import InboundsError, OutsideDomain, ParameterError, ParameterTypeError, UnreachableTarget
+from inbounds.errors import (
+    InboundsError,
+    MissingExtra,
+    OutsideDomain,
+    ParameterError,
+    ParameterTypeError,
+    UnreachableTarget,
+)
 from inbounds.mechanism import Gaussian, Laplace
 from inbounds.numerics import Bound
 from inbounds.release import Release
@@ -27,6 +35,7 @@ __all__ = [
     "Interval",
     "Laplace",
     "Linf",
+    "MissingExtra",
     "OutsideDomain",
     "ParameterError",
     "ParameterTypeError",
@@ -34,4 +43,5 @@ __all__ = [
     "Release",
     "Spans",
     "UnreachableTarget",
+    "audit",
 ]

@@ -167,8 +167,12 @@ def _summed(
 def _expectation(
     s: FloatArray, lo: FloatArray, hi: FloatArray, sigma: float, g: Callable[[FloatArray], FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """(integral of g, integral of 1) against exp(-(x-s)^2 / 2 sigma^2) on [lo, hi] near s; g sees x, rows follow s."""
-    start = np.maximum(lo, s - (FAR + 0.5) * sigma)
+    """(integral of g, integral of 1) against exp(-(x-s)^2 / 2 sigma^2) on [lo, hi], s > lo; g sees x, rows follow s.
+
+    Where hi lies far below s the mass is at hi, and it is from there that the window reaches down.
+    """
+    peak, down, _ = _window(s, lo, np.maximum(hi, lo), sigma)
+    start = np.maximum(lo, np.minimum(s - (FAR + 0.5) * sigma, peak + down))
     stop = np.maximum(np.minimum(hi, s + (FAR + 0.5) * sigma), start)
     x = start[:, None] + (stop - start)[:, None] * _X
     weight = (stop - start)[:, None] * _W * np.exp(-0.5 * np.square((x - s[:, None]) / sigma))
@@ -250,9 +254,21 @@ def clamped_loss(
     """(h, h', h'') of the point mass at the far wall when noise is projected: the loss of the pair (l, l + change).
 
     h = ln Q(t) - ln Q(t + change), t = width - change, Q the tail mass: concave in change because ln Q is concave. For
-    small h from the mass between the two, for large h with the quadratic parts of the logarithms taken apart.
+    small h from the mass between the two, for large h with the quadratic parts of the logarithms taken apart. On whole
+    numbers h is concave on the whole changes; between them it is read off the line that joins the neighbours.
     """
     c, w = np.broadcast_arrays(change, width)
+    if lattice:
+        low = np.minimum(np.floor(c), w - 1.0)
+        (h_low, _, bend), (h_high, _, _) = (_clamped_loss(x, w, sigma, lattice) for x in (low, low + 1.0))
+        slope = h_high - h_low
+        return h_low + (c - low) * slope, slope, bend
+    return _clamped_loss(c, w, sigma, lattice)
+
+
+def _clamped_loss(
+    c: FloatArray, w: FloatArray, sigma: float, lattice: bool
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     zero, top = np.zeros(c.shape), np.full(c.shape, np.inf)
     step = 1.0 if lattice else 0.0
     near, mean, var = piece_moments(c - w, zero, top, sigma, lattice, relative=True)

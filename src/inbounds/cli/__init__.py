@@ -1,0 +1,22 @@
+"""The command line: ``inbounds``, or ``python -m inbounds``. Thin: what it prints is what the package computes.
+
+:mod:`~inbounds.cli.options` reads what is asked, :mod:`~inbounds.cli.app` has one function a command, and
+:mod:`~inbounds.cli.output` prints tables or JSON.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command that the process was started with, and exit with its code."""
+    if find_spec("typer") is None or find_spec("rich") is None:
+        print("inbounds: the command line needs typer and rich. Install inbounds[cli].", file=sys.stderr)
+        sys.exit(2)
+    from inbounds.cli.app import app
+
+    app(prog_name="inbounds")

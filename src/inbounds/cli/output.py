@@ -1,0 +1,303 @@
+"""What the commands print: tables in plain words, or one JSON object.
+
+For people, privacy parameters are rounded up and scales are written in full, so that what is copied from a table holds.
+In JSON every number has full precision, infinities are the strings "inf" and "-inf", and missing numbers are null.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import Any, cast
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from inbounds.auditing.report import plain
+from inbounds.domain import Box, Domain, Line
+from inbounds.mechanism import Gaussian, Mechanism
+from inbounds.numerics import Bound
+from inbounds.sensitivity import L0, PerCoordinate, Sensitivity
+
+__all__ = [
+    "Fact",
+    "console",
+    "errors",
+    "exact",
+    "facts",
+    "plain",
+    "print_json",
+    "print_mechanism",
+    "record",
+    "steps",
+    "working",
+]
+
+_UP = Context(prec=6, rounding=ROUND_CEILING)
+_ERRORS = ("bias", "sd", "rmse", "mae")
+_SIDES = 4  # coordinates that a table shows
+_FAR = 60.0  # scales from an end at which nothing of the end is felt
+_EDGES = {
+    "truncate": "truncate: noise conditioned on the domain",
+    "clamp": "clamp: plain noise, moved to the nearest point of the domain",
+    "ignore": "ignore: plain noise, answers may leave the domain",
+}
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Made anew each time, so that it writes to what is standard output now."""
+    return Console(file=sys.stderr if stderr else sys.stdout, highlight=False, markup=False)
+
+
+def print_json(found: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(plain(found), indent=2, allow_nan=False) + "\n")
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Say that something is being computed, on a terminal only."""
+    out = console(stderr=True)
+    if not out.is_terminal:
+        yield
+        return
+    with out.status(what):
+        yield
+
+
+@contextmanager
+def steps(parts: Sequence[str]) -> Iterator[Callable[[str], None]]:
+    """A progress bar on stderr over the parts of long work, told "part: step"; elsewhere a line a step."""
+    out = console(stderr=True)
+    if not out.is_terminal:
+        yield lambda step: out.print(step, soft_wrap=True)
+        return
+    columns = (SpinnerColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=out, transient=True) as bar:
+        task = bar.add_task("starting", total=len(parts))
+
+        def told(step: str) -> None:
+            part = step.split(":")[0]
+            done = parts.index(part) if part in parts else len(parts)
+            bar.update(task, description=step, completed=done)
+
+        yield told
+
+
+# ---------------------------------------------------------------- words
+
+
+def exact(x: Any) -> str:
+    """A number, or a short vector, as it was given."""
+    if isinstance(x, tuple | list):
+        return "(" + ", ".join(map(exact, x[:6])) + (", ...)" if len(x) > 6 else ")")
+    return repr(x).removesuffix(".0")
+
+
+def rounded_up(x: float) -> str:
+    """A privacy parameter for people: six digits, never below the number itself."""
+    if not math.isfinite(x):
+        return str(x)
+    up = _UP.create_decimal(Decimal(repr(float(x)))).normalize()  # 0.1 is a tenth
+    return f"{up:f}" if -5 <= up.adjusted() < 6 else str(up).lower()
+
+
+def _ends(lower: float, upper: float) -> str:
+    if math.isinf(lower) and math.isinf(upper):
+        return "without end"
+    if math.isinf(lower):
+        return f"up to {exact(upper)}"
+    return f"from {exact(lower)} up" if math.isinf(upper) else f"from {exact(lower)} to {exact(upper)}"
+
+
+def describe(domain: Domain) -> str:
+    """A domain in words."""
+    noun = "whole numbers" if domain.lattice else "numbers"
+    if isinstance(domain, Box):
+        sides = [
+            _ends(low, high)
+            for low, high in zip(domain.lower[:_SIDES].tolist(), domain.upper[:_SIDES].tolist(), strict=True)
+        ]
+        more = ", ..." if domain.dimension > _SIDES else ""
+        return f"vectors of {domain.dimension} {noun}: {', '.join(sides)}{more}"
+    return f"{noun} " + ", or ".join(_ends(low, high) for low, high in domain.pieces)
+
+
+def _sensitivity(sensitivity: Sensitivity) -> str:
+    if isinstance(sensitivity, float):
+        return exact(sensitivity)
+    if isinstance(sensitivity, L0):
+        return f"{sensitivity.count} coordinates, each by at most {exact(sensitivity.linf)}"
+    if isinstance(sensitivity, PerCoordinate):
+        return f"{exact(sensitivity.values)}, by coordinate"
+    norm = {"L1": "the changes add up to", "L2": "the changes have length", "Linf": "each coordinate changes by"}
+    return f"{norm[type(sensitivity).__name__]} at most {exact(sensitivity.value)}"
+
+
+def _grid(mechanism: Mechanism) -> str:
+    if mechanism.domain.lattice:
+        return "whole numbers"
+    steps = sorted(set(np.atleast_1d(mechanism.grid).tolist()))
+    return "multiples of " + " and ".join(f"2^{round(math.log2(g))} = {g:.6g}" for g in steps[:3])
+
+
+# ---------------------------------------------------------------- what is known of a mechanism
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One privacy statement: its name, the bound, and what it is stated for."""
+
+    name: str
+    bound: Bound
+    given: dict[str, float]
+
+    def record(self) -> dict[str, Any]:
+        found = {"name": self.name, **self.given, "value": float(self.bound)}
+        return found | {"exact": self.bound.exact, "reason": self.bound.reason}
+
+    def row(self) -> tuple[str, str, str]:
+        at = ", ".join(f"{key} = {exact(value)}" for key, value in self.given.items())
+        if math.isinf(self.bound):
+            return (
+                self.name,
+                at,
+                f"none ({self.bound.reason})" if self.bound.exact else f"none proven ({self.bound.reason})",
+            )
+        kind = "exact" if self.bound.exact else "proven bound, may be larger than needed"
+        return self.name, at, f"{rounded_up(self.bound)} ({kind}: {self.bound.reason})"
+
+
+def facts(
+    mechanism: Mechanism,
+    *,
+    epsilons: Sequence[float] = (),
+    deltas: Sequence[float] = (),
+    alphas: Sequence[float] = (),
+    rho: bool = False,
+    mu: bool = False,
+) -> list[Fact]:
+    """Pure epsilon, and what else was asked for."""
+    found = [Fact("epsilon", mechanism.epsilon(), {"delta": 0.0})]
+    found += [Fact("epsilon", mechanism.epsilon(d), {"delta": d}) for d in deltas if d]
+    found += [Fact("delta", mechanism.delta(e), {"epsilon": e}) for e in epsilons]
+    found += [Fact("Renyi epsilon", mechanism.rdp(a), {"alpha": a}) for a in alphas]
+    if rho:
+        found.append(Fact("rho", mechanism.zcdp(), {}))
+    if mu:
+        found.append(Fact("mu", mechanism.gdp(), {}))
+    return found
+
+
+def record(mechanism: Mechanism) -> dict[str, Any]:
+    """A mechanism for JSON; ``python`` is what Python prints for it."""
+    domain, limit = mechanism.domain, mechanism.sensitivity
+    where: dict[str, Any] = {"kind": type(domain).__name__, "lower": domain.lower, "upper": domain.upper}
+    if isinstance(domain, Box):
+        where["integer"] = domain.integer
+    elif len(domain.pieces) > 1:
+        where["spans"] = domain.pieces
+    how: Any = limit if isinstance(limit, float) else {"kind": type(limit).__name__, **asdict(limit)}
+    return {
+        "family": type(mechanism).__name__.lower(),
+        "domain": where,
+        "sensitivity": how,
+        "edges": mechanism.edges,
+        "scale": mechanism.scale,
+        "grid": mechanism.grid,
+        "python": repr(mechanism),
+    }
+
+
+def _inside(domain: Line, scale: float) -> float:
+    """A point far from the ends: the middle of the widest piece, or many scales from its only end."""
+    low, high = max(domain.pieces, key=lambda piece: piece[1] - piece[0])
+    far = _FAR * scale
+    if math.isfinite(low) and math.isfinite(high):
+        point = low + (high - low) / 2.0
+    elif math.isfinite(low) or math.isfinite(high):
+        point = low + far if math.isfinite(low) else high - far
+    else:
+        point = 0.0
+    return float(np.floor(point)) if domain.lattice else point
+
+
+def _places(mechanism: Mechanism) -> list[tuple[str, Any]]:
+    """The true values whose error is told: the ends, the ends of holes, and a point far from all of them."""
+    domain, scale = mechanism.domain, mechanism.scale
+    if isinstance(domain, Box):
+        middle = np.array([_inside(domain.coordinate(i), scale) for i in range(domain.dimension)])
+        corners = [np.where(np.isfinite(ends), ends, middle) for ends in (domain.lower, domain.upper)]
+        found = [("lower corner", corners[0]), ("middle", middle), ("upper corner", corners[1])]
+        return [(name, at) for name, at in found if name == "middle" or not np.array_equal(at, middle)]
+    if domain.bounded:
+        name = "middle" if len(domain.pieces) == 1 else "middle of the widest span"
+    else:
+        name = "anywhere" if domain.pieces == ((-math.inf, math.inf),) else "far from the ends"
+    at = _inside(domain, scale)
+    places = [("lower end", float(domain.lower)), (name, at), ("upper end", float(domain.upper))]
+    for (_, left), (right, _) in zip(domain.pieces[:3], domain.pieces[1:4], strict=False):
+        places += [("below a hole", left), ("above a hole", right)]
+    return [(name, x) for name, x in places if math.isfinite(x)]
+
+
+def errors(mechanism: Mechanism) -> list[dict[str, Any]]:
+    """Where, and the expected error there: bias, sd, rmse, mae, and the chance of an answer at either end."""
+    return [
+        {"where": name, "true_value": at, **asdict(cast(Any, mechanism.at(at)).error())}
+        for name, at in _places(mechanism)
+    ]
+
+
+# ---------------------------------------------------------------- tables
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: int = 0) -> Table:
+    """A table without frame whose last ``numbers`` columns are set flush right."""
+    made = Table(box=SIMPLE_HEAD, show_header=any(header), show_edge=False, pad_edge=False, header_style="bold")
+    for i, name in enumerate(header):
+        right = i >= len(header) - numbers
+        made.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=right or i == 0)
+    for row in rows:
+        made.add_row(*(Text(cell, style="bold" if i == 0 and not any(header) else "") for i, cell in enumerate(row)))
+    return made
+
+
+def _error_rows(mechanism: Mechanism) -> Iterator[tuple[str, ...]]:
+    for e in errors(mechanism):
+        vector = np.ndim(e["true_value"]) > 0
+        for i in range(min(len(e["true_value"]), _SIDES) if vector else 1):
+            true, bias, *rest = (float(e[name][i] if vector else e[name]) for name in ("true_value", *_ERRORS))
+            bias = 0.0 if abs(bias) < 1e-9 * rest[0] else bias  # rounding in what cancels by symmetry
+            where = f"{e['where']}, coordinate {i + 1}" if vector else e["where"]
+            yield where, f"{true:.6g}", *(f"{x:.4g}" for x in (bias, *rest))
+
+
+def print_mechanism(mechanism: Mechanism, known: Sequence[Fact], *, asked: str = "") -> None:
+    """Everything about a mechanism, in three tables."""
+    scale = repr(mechanism.scale)
+    rows = [
+        ("domain", describe(mechanism.domain)),
+        ("edges", _EDGES[mechanism.edges]),
+        ("sensitivity", _sensitivity(mechanism.sensitivity)),
+        *([("asked for", asked)] if asked else []),
+        ("scale", f"{scale} (sigma)" if isinstance(mechanism, Gaussian) else scale),
+        ("answers", _grid(mechanism)),
+    ]
+    out = console()
+    out.print(Text(f"{type(mechanism).__name__} noise", style="bold"))
+    for made in (
+        table(("", ""), rows),
+        table(("guarantee", "for", "value"), [fact.row() for fact in known]),
+        table(("expected error", "true value", *_ERRORS), _error_rows(mechanism), numbers=5),
+    ):
+        out.print()
+        out.print(made)

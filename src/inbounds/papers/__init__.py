@@ -1,0 +1,42 @@
+"""The four papers this package grew from: one file a paper, every claim with its verdict.
+
+Each module has ``KEY``, ``TITLE``, ``REFERENCE``, the published formulas under their published numbers, and
+``findings(progress, quick=False)``. :mod:`inbounds.papers.report` turns them into one report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Protocol, cast
+
+from inbounds import _checks as check
+
+if TYPE_CHECKING:
+    from inbounds.papers.report import Finding
+
+__all__ = ["KEYS", "Paper", "available", "load"]
+
+KEYS = ("holohan", "croft", "chen_hale", "fu")  # in order of publication
+
+
+class Paper(Protocol):
+    """What a module of this package offers."""
+
+    KEY: str
+    TITLE: str
+    REFERENCE: str
+
+    def findings(self, progress: Callable[[str], None], quick: bool = False) -> list[Finding]: ...
+
+
+def available() -> tuple[str, ...]:
+    """The keys of the papers, in order of publication."""
+    return tuple(key for key in KEYS if find_spec(f"{__name__}.{key}") is not None)
+
+
+def load(key: str) -> Paper:
+    """The module of one paper; imported here and not before, since studies need more than the core does."""
+    check.choice("papers", "paper", key, available())
+    return cast(Paper, import_module(f"{__name__}.{key}"))

@@ -1,0 +1,473 @@
+"""The command line: ordinary and wrong use, exit codes, JSON equal to what the package computes, the guide's outputs.
+
+``python -m tests.test_cli`` writes the outputs in docs/command-line.md anew.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import inbounds as ib
+from inbounds import auditing
+from inbounds.cli import app as commands
+from inbounds.cli import main, output
+from inbounds.cli.app import app
+from inbounds.papers import report
+
+GUIDE = Path(__file__).parent.parent / "docs" / "command-line.md"
+INF = math.inf
+
+
+def run(line: str, width: int = 88) -> Any:
+    runner = CliRunner(env={"COLUMNS": str(width), "NO_COLOR": "1", "FORCE_COLOR": None, "TERM": "dumb"})
+    return runner.invoke(app, shlex.split(line))
+
+
+def run_json(line: str, code: int = 0) -> dict[str, Any]:
+    result = run(f"{line} --json")
+    assert result.exit_code == code, result.output
+    assert result.stderr == ""
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def python_m(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "inbounds", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+# ---------------------------------------------------------------- ordinary use
+
+AGE = "--interval 0 120 --sensitivity 0.5"
+ORDINARY = {
+    f"calibrate laplace {AGE} --epsilon 1": (0, "0.8063026979"),
+    f"calibrate laplace {AGE} --epsilon 1 --edges ignore": (0, "answers may leave the domain"),
+    "calibrate gaussian --integers 0 30 --sensitivity 1 --epsilon 1 --delta 1e-6 --edges clamp": (0, "4.23077"),
+    "calibrate laplace --interval 0 365 --without 90 120 --sensitivity 3 --epsilon 0.5": (0, "or from 120 to 365"),
+    "calibrate gaussian --box 0:10,1:9 --l2 4.47 --epsilon 0.1": (0, "upper corner, coordinate 2"),
+    "calibrate laplace --interval -5 -1 --sensitivity 1 --epsilon 1": (0, "numbers from -5 to -1"),
+    f"guarantee laplace {AGE} --scale 0.8 --delta 1e-9 --epsilon 0.5 --alpha 8": (0, "alpha = 8"),
+    "guarantee gaussian --interval -inf 0 --scale 0.8 --sensitivity 0.5": (0, "none (worst pair in closed form)"),
+    "audit laplace --interval 0 10 --scale 2 --sensitivity 1 --epsilon 1": (0, "PROVEN"),
+    "audit laplace --interval 0 10 --scale 1 --sensitivity 1 --epsilon 1": (1, "REFUTED"),
+    "--version": (0, f"inbounds {ib.__version__}"),
+    "--help": (0, "calibrate"),
+    "calibrate --help": (0, "inbounds calibrate gaussian --box 0:10,1:9 --l2 4.47 --epsilon 0.1 --json"),
+    "guarantee --help": (0, "inbounds guarantee laplace --interval 0 120"),
+    "audit --help": (0, "inbounds audit laplace --interval 0 10"),
+    "reproduce --help": (0, "inbounds reproduce chen-hale fu"),
+}
+
+
+@pytest.mark.parametrize("line", ORDINARY)
+def test_ordinary_use(line: str) -> None:
+    code, fragment = ORDINARY[line]
+    result = run(line, width=130)
+    assert result.exit_code == code, result.output
+    assert fragment in result.stdout
+    assert result.stderr == ""
+
+
+# ---------------------------------------------------------------- wrong use
+
+#: What was typed, the kind of error, and the part of the message that says what to do next.
+WRONG = {
+    "calibrate": ("UsageError", "Missing argument 'laplace|gaussian'. See 'inbounds calibrate --help'."),
+    f"calibrat laplace {AGE} --epsilon 1": ("UsageError", "Did you mean 'calibrate'?"),
+    f"calibrate laplace {AGE} --eps 1": ("UsageError", "--epsilon"),
+    f"calibrate laplce {AGE} --epsilon 1": ("ParameterError", "the noise must be one of 'laplace', 'gaussian'"),
+    "calibrate laplace --interval 0 --sensitivity 1 --epsilon 1": ("ParameterError", "--interval 0 inf."),
+    "calibrate laplace --interval 0 x --sensitivity 1 --epsilon 1": ("ParameterError", "inf and -inf are numbers"),
+    "calibrate laplace --sensitivity 1 --epsilon 1": ("ParameterError", "For instance --interval 0 120."),
+    f"calibrate laplace {AGE} --integers 0 3 --epsilon 1": ("ParameterError", "got --interval and --integers."),
+    "calibrate laplace --integers 0 3.5 --sensitivity 1 --epsilon 1": ("ParameterError", "Use Interval for reals."),
+    "calibrate laplace --interval 9 1 --sensitivity 1 --epsilon 1": ("ParameterError", "Pass the ends in order."),
+    "calibrate laplace --interval 0 1 --epsilon 1": ("ParameterError", "For instance --sensitivity 1."),
+    "calibrate laplace --interval 0 1 --sensitivity 2 --epsilon 1": ("ParameterError", "pass 1.0."),
+    "calibrate laplace --interval 0 1 --l2 1 --epsilon 1": ("ParameterError", "The others are for a box."),
+    "calibrate laplace --interval 0 1 --sensitivity x --epsilon 1": ("UsageError", "See 'inbounds calibrate --help'."),
+    f"calibrate laplace {AGE}": ("ParameterError", "For instance --epsilon 1."),
+    f"calibrate laplace {AGE} --epsilon 1 --rho 1": ("ParameterError", "got --epsilon and --rho."),
+    f"calibrate laplace {AGE} --epsilon nan": ("ParameterError", "Typical values: 0.01 to 10."),
+    f"calibrate laplace {AGE} --epsilon 1 --edges clip": ("ParameterError", "'truncate', 'clamp', 'ignore'"),
+    f"calibrate laplace {AGE} --rdp 8 --json": ("ParameterError", "--rdp 8 0.5."),
+    "calibrate gaussian --interval 0 inf --sensitivity 1 --epsilon 1": ("UnreachableTarget", "Give delta as well"),
+    "calibrate gaussian --box 0:1,3 --l2 1 --epsilon 1": ("ParameterTypeError", "--box 0:10,1:9."),
+    "calibrate gaussian --box 0:1,3:4 --sensitivity 1 --epsilon 1": ("ParameterError", "one of --l1, --l2"),
+    "calibrate gaussian --box 0:1,3:4 --epsilon 1": ("ParameterError", "For instance --l2 1.0."),
+    "calibrate laplace --integers 0 9 --without 3 4 --sensitivity 1 --epsilon 1": ("ParameterError", "Leave it out."),
+    "calibrate laplace --interval 0 9 --without 3 --sensitivity 1 --epsilon 1": ("ParameterError", "--without 90 120."),
+    f"guarantee laplace {AGE}": ("UsageError", "Missing option '--scale'. See 'inbounds guarantee --help'."),
+    f"guarantee laplace {AGE} --scale -1": ("ParameterError", "Or let calibrate find it."),
+    f"audit laplace {AGE} --scale 1": ("UsageError", "Missing option '--epsilon'."),
+    f"audit laplace {AGE} --scale 1 --epsilon 1 --plot a.doc": ("ParameterError", "ending in .png, .svg, .pdf"),
+    f"audit laplace {AGE} --scale 1 --epsilon 1 --plot no/a.png": ("ParameterError", "Make no first."),
+    "reproduce holo": ("ParameterError", "'holohan', 'croft', 'chen-hale', 'fu'"),
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_wrong_use(line: str) -> None:
+    kind, fragment = WRONG[line]
+    plain = run(line.removesuffix(" --json"))
+    assert plain.exit_code == 2
+    assert plain.stdout == ""
+    assert plain.stderr.startswith("Error: ")
+    assert fragment in plain.stderr
+    assert "Traceback" not in plain.stderr
+    found = run_json(line.removesuffix(" --json"), code=2)
+    assert list(found) == ["error"]
+    assert found["error"]["type"] == kind
+    assert plain.stderr == f"Error: {found['error']['message']}\n"
+
+
+def test_nothing_said_shows_the_help() -> None:
+    result = run("")
+    assert result.exit_code == 2
+    assert "calibrate" in result.output
+    assert "Error" not in result.output
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    taken = tmp_path / "file"
+    taken.write_text("")
+    result = run(f"reproduce fu --quick --output {taken}/report")
+    assert result.exit_code == 2
+    assert str(taken) in result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.stderr
+
+
+def test_a_bug_is_called_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("left the rails")
+
+    monkeypatch.setattr(commands.output, "facts", broken)
+    line = f"guarantee laplace {AGE} --scale 1"
+    result = run(line)
+    assert result.exit_code == 70
+    assert "please report it" in result.stderr
+    result = run(f"{line} --json")
+    assert result.exit_code == 70
+    assert json.loads(result.stdout)["error"]["type"] == "RuntimeError"
+
+
+# ---------------------------------------------------------------- JSON is what the package computes
+
+AGES, BOX = ib.Interval(0, 120), ib.Box([0, 1], [10, 9])
+OPEN, WHOLE = ib.Box([0, 1], [10, INF]), ib.Box([0, -1], [10, 9], integer=True)
+HOLES = ib.Interval(0, 9).without((2, 3), (5, 6))
+#: What is typed, and the same as a call: family, domain, sensitivity, the rest.
+SAME: list[tuple[str, Any, Any, Any, dict[str, Any]]] = [
+    (f"laplace {AGE} --epsilon 1", ib.Laplace, AGES, 0.5, {"epsilon": 1.0}),
+    (f"laplace {AGE} --epsilon 1 --guarantee metric", ib.Laplace, AGES, 0.5, {"epsilon": 1.0, "guarantee": "metric"}),
+    (f"gaussian {AGE} --epsilon 1 --method paper", ib.Gaussian, AGES, 0.5, {"epsilon": 1.0, "method": "paper"}),
+    (f"laplace {AGE} --rho 0.1", ib.Laplace, AGES, 0.5, {"rho": 0.1}),
+    (
+        f"laplace {AGE} --rdp 8 0.5 --granularity 0.25",
+        ib.Laplace,
+        AGES,
+        0.5,
+        {"rdp": (8.0, 0.5), "granularity": 0.25},
+    ),
+    ("gaussian --interval -inf inf --sensitivity 1 --mu 0.5", ib.Gaussian, ib.Interval(-INF, INF), 1.0, {"mu": 0.5}),
+    (
+        "gaussian --integers 0 30 --sensitivity 1 --epsilon 1 --delta 1e-6 --edges clamp",
+        ib.Gaussian,
+        ib.Integers(0, 30),
+        1,
+        {"epsilon": 1.0, "delta": 1e-6, "edges": "clamp"},
+    ),
+    (
+        "laplace --interval 0 9 --without 2 3 --without 5:6 --sensitivity 1 --epsilon 2",
+        ib.Laplace,
+        HOLES,
+        1.0,
+        {"epsilon": 2.0},
+    ),
+    ("gaussian --box 0:10,1:9 --l2 4.47 --epsilon 0.1", ib.Gaussian, BOX, ib.L2(4.47), {"epsilon": 0.1}),
+    ("laplace --box 0:10,1:9 --l1 2 --epsilon 1", ib.Laplace, BOX, ib.L1(2.0), {"epsilon": 1.0}),
+    ("laplace --box 0:10,1:inf --linf 2 --epsilon 1", ib.Laplace, OPEN, ib.Linf(2.0), {"epsilon": 1.0}),
+    ("laplace --box 0:10,1:9 --l0 1 2.5 --epsilon 1", ib.Laplace, BOX, ib.L0(1, linf=2.5), {"epsilon": 1.0}),
+    ("laplace --box 0:10,1:9 --per-coordinate 1,0.5 --epsilon 1", ib.Laplace, BOX, [1.0, 0.5], {"epsilon": 1.0}),
+    ("laplace --integer-box 0:10,-1:9 --l1 2 --epsilon 1", ib.Laplace, WHOLE, ib.L1(2.0), {"epsilon": 1.0}),
+]
+
+
+@pytest.mark.parametrize("case", SAME, ids=lambda case: case[0])
+def test_calibrate_gives_the_numbers_of_the_package(case: Any) -> None:
+    line, family, domain, sensitivity, options = case
+    expected = family.calibrate(domain, sensitivity=sensitivity, **options)
+    found = run_json(f"calibrate {line}")
+    mechanism = found["mechanism"]
+    assert mechanism["scale"] == expected.scale
+    assert mechanism["python"] == repr(expected)
+    assert mechanism["edges"] == expected.edges
+    assert mechanism["grid"] == (expected.grid.tolist() if isinstance(domain, ib.Box) else expected.grid)
+    assert found["format"] == "inbounds.calibration"
+    pure, *more = found["guarantee"]
+    assert (pure["name"], pure["value"]) == ("epsilon", output.plain(expected.epsilon()))
+    assert all(entry["value"] <= 1.0 for entry in more)
+    for entry in found["error"]:
+        error = expected.at(entry["true_value"]).error()
+        for name in ("bias", "sd", "rmse", "mae", "at_lower", "at_upper"):
+            assert entry[name] == output.plain(getattr(error, name))
+
+
+def test_guarantee_gives_the_numbers_of_the_package() -> None:
+    m = ib.Laplace(ib.Interval(0, 120), scale=0.8, sensitivity=0.5)
+    found = run_json(f"guarantee laplace {AGE} --scale 0.8 --delta 1e-9 --epsilon 0.5 --epsilon 0.7 --alpha 8")
+    expected = [m.epsilon(), m.epsilon(1e-9), m.delta(0.5), m.delta(0.7), m.rdp(8.0), m.zcdp(), m.gdp()]
+    assert [(f["value"], f["exact"], f["reason"]) for f in found["guarantee"]] == [
+        (float(b), b.exact, b.reason) for b in expected
+    ]
+    assert [f.get("delta", f.get("epsilon", f.get("alpha"))) for f in found["guarantee"]] == [
+        0.0, 1e-9, 0.5, 0.7, 8.0, None, None,
+    ]  # fmt: skip
+
+
+def test_infinities_are_strings() -> None:
+    found = run_json("guarantee gaussian --interval -inf 0 --scale 0.8 --sensitivity 0.5")
+    assert found["mechanism"]["domain"] == {"kind": "Interval", "lower": "-inf", "upper": 0.0}
+    assert found["guarantee"][0]["value"] == "inf"
+    assert output.plain({"a": (math.nan, -INF, 2)}) == {"a": [None, "-inf", 2]}
+
+
+@pytest.mark.parametrize(
+    ("scale", "delta", "verdict", "code"), [(2.0, 0.0, "proven", 0), (1.0, 0.0, "refuted", 1), (1.9, 1e-3, "proven", 0)]
+)
+def test_audit_gives_the_verdict_of_the_package(scale: float, delta: float, verdict: str, code: int) -> None:
+    m = ib.Laplace(ib.Interval(0, 10), scale=scale, sensitivity=1.0)
+    line = f"audit laplace --interval 0 10 --scale {scale} --sensitivity 1 --epsilon 1 --delta {delta}"
+    found = run_json(line, code=code)
+    assert found["verdict"] == verdict
+    expected = auditing.audit(m, epsilon=1.0, delta=delta)
+    assert found == expected.to_dict()
+    assert run(line).stdout == f"{expected}\n"
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_audit_draws(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / f"audit.{kind}"
+    line = f"audit laplace --interval 0 10 --scale 2 --sensitivity 1 --epsilon 1 --plot {file}"
+    assert run(line).stdout.endswith(f"Picture: {file}\n")
+    assert file.stat().st_size > 5000
+    assert run_json(line)["plot"] == str(file)
+
+
+# ---------------------------------------------------------------- tables
+
+
+@pytest.mark.parametrize(
+    ("x", "shown"),
+    [(1.0, "1"), (0.9999999999, "1"), (0.12345601, "0.123457"), (1e-9, "1e-9"), (1.00000001e-9, "1.00001e-9"),
+     (0.0, "0"), (INF, "inf"), (123456789.0, "1.23457e+8")],
+)  # fmt: skip
+def test_privacy_parameters_are_shown_rounded_up(x: float, shown: str) -> None:
+    assert output.rounded_up(x) == shown
+    assert float(shown) >= x
+
+
+@pytest.mark.parametrize(
+    ("domain", "words"),
+    [
+        (ib.Interval(0, 120), "numbers from 0 to 120"),
+        (ib.Interval(0.1, INF), "numbers from 0.1 up"),
+        (ib.Interval(-INF, INF), "numbers without end"),
+        (ib.Integers(-INF, 30), "whole numbers up to 30"),
+        (ib.Box([0] * 5, [1] * 5), "vectors of 5 numbers: " + ", ".join(["from 0 to 1"] * 4) + ", ..."),
+    ],
+)
+def test_domains_in_words(domain: Any, words: str) -> None:
+    assert output.describe(domain) == words
+
+
+@pytest.mark.parametrize(
+    ("line", "places"),
+    [
+        ("--interval -inf inf --sensitivity 1", ["anywhere"]),
+        ("--interval 0 inf --sensitivity 1", ["lower end", "far from the ends"]),
+        ("--integers 0 3 --sensitivity 1", ["lower end", "middle", "upper end"]),
+        ("--integers -inf 3 --sensitivity 1", ["far from the ends", "upper end"]),
+        ("--interval 0 9 --without 2 3 --sensitivity 1",
+         ["lower end", "middle of the widest span", "upper end", "below a hole", "above a hole"]),
+        ("--interval -inf inf --without 2 3 --sensitivity 1", ["far from the ends", "below a hole", "above a hole"]),
+        ("--box 0:1,-inf:inf --l1 1", ["lower corner", "middle", "upper corner"]),
+        ("--box -inf:inf,-inf:inf --l1 1", ["middle"]),
+        ("--integer-box 0:3,1:inf --l0 1 2", ["lower corner", "middle", "upper corner"]),
+        ("--box 0:3,1:9 --per-coordinate 1,2", ["lower corner", "middle", "upper corner"]),
+    ],
+)  # fmt: skip
+def test_the_error_is_told_at_the_ends_and_far_from_them(line: str, places: list[str]) -> None:
+    assert [e["where"] for e in run_json(f"guarantee laplace {line} --scale 1")["error"]] == places
+    printed = run(f"guarantee laplace {line} --scale 1").stdout
+    assert all(place in printed for place in places)
+
+
+# ---------------------------------------------------------------- reproduce
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """In the place of the long work: what it was asked for, and a report of one picture."""
+    asked: dict[str, Any] = {}
+
+    def write(folder: Path, papers: Any = None, quick: bool = False, progress: Any = None) -> Path:
+        asked.update(folder=folder, papers=papers, quick=quick)
+        for step in ("holohan: Table 1", "chen_hale: Figure 2", "drawing figure-2"):
+            progress(step)
+        (folder / "figures").mkdir(parents=True)
+        (folder / "figures" / "figure-2.svg").write_text("<svg/>")
+        return folder / "report.html"
+
+    monkeypatch.setattr(report, "write", write)
+    return asked
+
+
+def test_reproduce_takes_every_paper_by_default(tmp_path: Path, written: dict[str, Any]) -> None:
+    result = run(f"reproduce --output {tmp_path / 'all'}")
+    assert result.exit_code == 0
+    assert written == {"folder": tmp_path / "all", "papers": ["holohan", "croft", "chen_hale", "fu"], "quick": False}
+    assert f"Report: {tmp_path / 'all' / 'report.html'}" in result.stdout
+    assert result.stderr.splitlines() == ["holohan: Table 1", "chen_hale: Figure 2", "drawing figure-2"]
+
+
+def test_reproduce_takes_some(tmp_path: Path, written: dict[str, Any]) -> None:
+    result = run(f"reproduce chen-hale holohan --quick --json --output {tmp_path / 'some'}")
+    assert result.exit_code == 0
+    assert (written["papers"], written["quick"]) == (["chen_hale", "holohan"], True)
+    found = json.loads(result.stdout)
+    assert found["report"] == str(tmp_path / "some" / "report.html")
+    assert found["figures"] == [str(tmp_path / "some" / "figures" / "figure-2.svg")]
+
+
+def test_reproduce_for_real(tmp_path: Path) -> None:
+    result = run(f"reproduce fu --quick --output {tmp_path}")
+    assert result.exit_code == 0, result.output
+    assert "Fu" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+class Terminal:
+    """A standard error that says it is a terminal."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> int:
+        self.text += text
+        return len(text)
+
+    def flush(self) -> None: ...
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_sees_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    with output.steps(["holohan", "chen_hale"]) as told:
+        told("holohan: Table 1")
+        told("chen_hale: Figure 2")
+        told("drawing figure-2")
+    with output.working("calibrating"):
+        pass
+    assert "drawing figure-2" in terminal.text
+    assert "calibrating" in terminal.text
+
+
+# ---------------------------------------------------------------- as a program
+
+
+def test_the_module_runs() -> None:
+    done = python_m(
+        "calibrate", "laplace", "--interval", "0", "120", "--sensitivity", "0.5", "--epsilon", "1", "--json"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = ib.Laplace.calibrate(ib.Interval(0, 120), sensitivity=0.5, epsilon=1.0).scale
+    assert json.loads(done.stdout)["mechanism"]["scale"] == expected
+
+
+def test_the_module_fails_in_one_line() -> None:
+    done = python_m("calibrate", "laplace", "--interval", "0", "1", "--sensitivity", "2", "--epsilon", "1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_module_refutes() -> None:
+    words = "audit laplace --interval 0 10 --scale 1 --sensitivity 1 --epsilon 1"
+    assert python_m(*words.split()).returncode == 1
+
+
+def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "typer", None)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "inbounds: the command line needs typer and rich. Install inbounds[cli].\n"
+    code = "import sys, runpy; sys.modules['typer'] = None; runpy.run_module('inbounds', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert done.stderr.endswith("Install inbounds[cli].\n")
+
+
+def test_the_program_reads_its_arguments(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["inbounds", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("inbounds", run_name="__main__")
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"inbounds {ib.__version__}\n"
+
+
+@pytest.mark.parametrize("words", ["reproduce fu", f"audit laplace {AGE} --scale 1 --epsilon 1 --plot a.png"])
+def test_pictures_need_their_extra(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    result = run(words)
+    assert result.exit_code == 2
+    assert "Install inbounds[plots]." in result.stderr
+
+
+def test_errors_may_be_left_to_the_caller() -> None:
+    with pytest.raises(ib.ParameterError):
+        app(["calibrate", "laplace", "--epsilon", "1"], standalone_mode=False)
+
+
+# ---------------------------------------------------------------- the guide
+
+BLOCK = re.compile(r"^```console\n\$ inbounds ([^\n]*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
+
+
+def produced(line: str) -> str:
+    result = run(line)
+    return "".join(f"{row.rstrip()}\n" for row in result.output.splitlines())
+
+
+@pytest.mark.parametrize("block", BLOCK.findall(GUIDE.read_text(encoding="utf-8")), ids=lambda block: block[0])
+def test_the_guide_shows_what_is_printed(block: tuple[str, str]) -> None:
+    line, shown = block
+    now = produced(line)
+    assert NUMBER.sub("#", now) == NUMBER.sub("#", shown)
+    ours, theirs = ([float(x) for x in NUMBER.findall(text)] for text in (now, shown))
+    assert ours == pytest.approx(theirs, rel=1e-5, abs=1e-9)  # last digits depend on the machine
+
+
+def test_the_guide_has_examples() -> None:
+    assert {line.split()[0] for line, _ in BLOCK.findall(GUIDE.read_text(encoding="utf-8"))} >= {
+        "calibrate", "guarantee", "audit",
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    text = GUIDE.read_text(encoding="utf-8")
+    GUIDE.write_text(BLOCK.sub(lambda m: f"```console\n$ inbounds {m[1]}\n{produced(m[1])}```", text), encoding="utf-8")
