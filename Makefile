@@ -16,10 +16,10 @@ demo: $(TOOLS)
 	$(BIN)/python examples/demo.py
 
 test: lint
-	$(BIN)/python -m pytest --cov
+	$(BIN)/python -m pytest --cov -n auto --dist loadfile
 
 test-long: lint
-	$(BIN)/python -m pytest --cov -m "long or not long"
+	$(BIN)/python -m pytest --cov -n auto --dist loadfile -m "long or not long"
 
 lint: $(TOOLS)
 	$(BIN)/ruff format --check .

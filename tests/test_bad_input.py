@@ -57,7 +57,8 @@ def _no_hang() -> Iterator[None]:
 
 
 def shown(value: object) -> str:
-    return f"{type(value).__name__}-{value!r}"[:40]
+    without_address = re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+    return f"{type(value).__name__}-{without_address}"[:40]
 
 
 # --- numbers ---------------------------------------------------------------------------------

@@ -373,3 +373,9 @@ def test_boxes_are_products(family: str) -> None:
     assert np.allclose(found.var(), [one.var() for one in ones])
     assert np.allclose(found.error().mae, [one.error().mae for one in ones])
     assert found.logpdf([-1.0, 4.0]) == -INF
+
+
+def test_far_quantiles_of_all_integers_do_not_overflow() -> None:
+    law = ib.Gaussian(ib.Integers(-math.inf, math.inf), scale=100, sensitivity=1).at(0)
+    assert law.cdf(-4000) == 0.0
+    assert law.cdf(0) == pytest.approx(0.5 + 0.5 * law.pmf(0))

@@ -24,6 +24,7 @@ NAMES = [
     "Interval",
     "Laplace",
     "Linf",
+    "LocationFamily",
     "MissingExtra",
     "OutsideDomain",
     "ParameterError",
@@ -33,6 +34,7 @@ NAMES = [
     "Spans",
     "UnreachableTarget",
     "audit",
+    "audit_sampler",
 ]
 
 

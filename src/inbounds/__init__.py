@@ -6,7 +6,7 @@
 True
 """
 
-from inbounds.auditing import audit
+from inbounds.auditing import LocationFamily, audit, audit_sampler
 from inbounds.domain import Box, Integers, Interval, Spans
 from inbounds.errors import (
     InboundsError,
@@ -35,6 +35,7 @@ __all__ = [
     "Interval",
     "Laplace",
     "Linf",
+    "LocationFamily",
     "MissingExtra",
     "OutsideDomain",
     "ParameterError",
@@ -44,4 +45,5 @@ __all__ = [
     "Spans",
     "UnreachableTarget",
     "audit",
+    "audit_sampler",
 ]

@@ -125,7 +125,7 @@ def _end_correction(
         finite = np.isfinite(end)
         x = np.where(finite, end, 0.0)
         t = np.where(finite, (x - s) / sigma, 0.0)
-        f = np.where(finite, np.exp(np.maximum(0.5 * (away - t) * (away + t), -745.0)), 0.0)
+        f = np.where(finite, np.exp(np.clip(0.5 * (away - t) * (away + t), -745.0, 1.0)), 0.0)
         he = [np.ones_like(t), t, t * t - 1.0]
         for k in range(2, 5):
             he.append(t * he[k] - k * he[k - 1])
