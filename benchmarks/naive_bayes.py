@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,9 @@ PEER = "diffprivlib"
 
 def main() -> list[str]:
     """Score everything and write the tables."""
-    sets = [score_set(name) for name in DATA]
+    with ProcessPoolExecutor(max_workers=2) as pool:  # accuracy is measured, not speed; the longest first
+        found = {name: pool.submit(score_set, name) for name in reversed(DATA)}
+        sets = [found[name].result() for name in DATA]
     data = {
         "machine": {**machine(), "scikit-learn": sklearn.__version__},
         "quick": QUICK,
@@ -58,6 +61,11 @@ def main() -> list[str]:
         "sets": sets,
     }
     return finish("naive_bayes", render(data), data)
+
+
+def epsilons(name: str) -> tuple[float, ...]:
+    """Digits from 1 on: below, the peer resamples so often that its fits take minutes."""
+    return tuple(e for e in EPSILONS if name != "Digits" or e >= 1.0)
 
 
 def splits(rows: int, fits: int) -> list[np.ndarray]:
@@ -83,7 +91,7 @@ def score_set(name: str) -> dict[str, Any]:
 
     plain, _ = scores(PlainNB)
     records = [{"model": "plain", "epsilon": None, **summary(plain)}]
-    for epsilon in EPSILONS:
+    for epsilon in epsilons(name):
         for model, parameters in MODELS.items():
 
             def make(epsilon: float = epsilon, parameters: dict[str, Any] = parameters) -> GaussianNB:
@@ -109,8 +117,8 @@ def ask_peer(X: Any, y: Any, lower: Any, upper: Any, tests: list[np.ndarray], ep
     answer: dict[str, Any] = {}
     question = {"X": X.tolist(), "y": y.tolist(), "lower": lower, "upper": upper, "epsilon": epsilon}
     cpu, published = [], True
-    for start in range(0, len(tests), 50):
-        part = [t.tolist() for t in tests[start : start + 50]]
+    for start in range(0, len(tests), 25):
+        part = [t.tolist() for t in tests[start : start + 25]]
         try:
             answer = peers.ask(PEER, "peer_diffprivlib_naive_bayes.py", {**question, "tests": part})
         except peers.PeerUnavailable as error:
@@ -166,14 +174,14 @@ def render(data: dict[str, Any]) -> str:
                         *(cell(by[name, e]) for name in ("ours", "ours, substitute", PEER)),
                         f"{e * sum(real(s['ratio'])):.3g}",
                     )
-                    for e in EPSILONS
+                    for e in epsilons(s["name"])
                 ],
             ),
             "Variances truncated or clamped, read as the estimator does by default (denoised, floor 10⁻⁴) or taken as "
             "they were released (floor 10⁻⁹), the comparison of Figure 2 of Holohan et al.:",
             table(
                 ("ε", "truncated", *list(MODELS)[2:]),
-                [(f"{e:g}", *(cell(by[name, e]) for name in ("ours", *list(MODELS)[2:]))) for e in EPSILONS],
+                [(f"{e:g}", *(cell(by[name, e]) for name in ("ours", *list(MODELS)[2:]))) for e in epsilons(s["name"])],
             ),
         ]
     parts += render_flaws(data)

@@ -28,6 +28,7 @@ PINS = {
         "joblib==1.6.0",
         "threadpoolctl==3.8.0",
         "setuptools==80.9.0",
+        "cryptography==50.0.2",  # for examples/audit_sampler.py, which imports inbounds there
     ),
     "opendp": (
         "opendp==0.16.0",
