@@ -43,7 +43,7 @@ class Undecided(Exception):
 
 
 @contextmanager
-def _precision(bits: int) -> Iterator[None]:
+def precision(bits: int) -> Iterator[None]:
     before = ctx.prec
     ctx.prec = bits
     try:
@@ -122,7 +122,7 @@ def _direct_table(sigma: Fraction, bits: int) -> list[Ball]:
     Beyond the last term kept, N, each term is at most r = exp(-N / sigma^2) times the one before, so the omitted ones
     together are positive and less than term(N) r / (1 - r).
     """
-    with _precision(bits + 32):
+    with precision(bits + 32):
         c = _ball(1 / (2 * sigma**2))
         term, ratio, step = arb(1), (-c).exp(), (-2 * c).exp()
         sums = [arb(0)]
@@ -158,7 +158,7 @@ def _em_terms(sigma: Fraction, bits: int) -> tuple[list[Ball], Ball]:
     It holds for n infinite as well, with f(n) and its derivatives 0. The bound falls until 2p is near (2 pi sigma)^2;
     zeta(2) stands for zeta(2p) in the code.
     """
-    with _precision(bits + 64):
+    with precision(bits + 64):
         s = _ball(sigma)
         small = arb((1, -bits - 16))
         u = 2 * arb.pi() * s
@@ -177,7 +177,7 @@ def _em_terms(sigma: Fraction, bits: int) -> tuple[list[Ball], Ball]:
 def _em_sum(sigma: Fraction, n: float, bits: int) -> Ball:
     """The sum over j = 1..n of exp(-j^2 / 2 sigma^2), n up to infinity, by Euler-Maclaurin."""
     coefficients, remainder = _em_terms(sigma, bits)
-    with _precision(bits + 64):
+    with precision(bits + 64):
         s = _ball(sigma)
         half = arb(1) / 2
         if n == INF:
@@ -273,7 +273,7 @@ class Law:
     def _masses(self, bits: int) -> list[Ball]:
         """The mass of all pieces before the i-th; the last entry is the total."""
         if bits not in self._starts:
-            with _precision(bits):
+            with precision(bits):
                 sums = [arb(0)]
                 for lo, hi in self.pieces:
                     sums.append(sums[-1] + self._mass(lo, hi, bits))
@@ -285,7 +285,7 @@ class Law:
         starts = self._masses(bits)
         x = Fraction(cut) - self.q
         i = next(i for i, (lo, hi) in enumerate(self.pieces) if lo <= x <= hi)
-        with _precision(bits):
+        with precision(bits):
             return starts[i] + self._mass(self.pieces[i][0], x, bits), starts[-1]
 
     def is_half(self, cut: Fraction | int) -> bool:
@@ -316,7 +316,7 @@ class Law:
             return (1 << count > 2 * numerator) - (1 << count < 2 * numerator)
         for bits in PRECISIONS:
             below, total = self.below(cut, bits)
-            with _precision(bits):
+            with precision(bits):
                 difference = below - total * arb((numerator, -count))
                 if difference > 0:
                     return 1
@@ -330,7 +330,7 @@ class Law:
             return 1 << (count - 1)
         for bits in (count + 128, count + 256, count + 1024, count + 4096):
             below, total = self.below(cut, bits)
-            with _precision(bits):
+            with precision(bits):
                 scaled = below / total * arb((1, count))
                 if scaled.rad() < arb((1, -32)):
                     found = int(scaled.mid().floor().unique_fmpz())

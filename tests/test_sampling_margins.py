@@ -9,33 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 
 import inbounds as ib
 from inbounds.sampling import exact, gaussian, inversion, laplace, sampler
 from inbounds.sampling.entropy import Seeded
 from tests import sampling_reference as reference
+from tests.sampling_reference import precision
 
 INF = math.inf
 FULL = 2**64 - 1
 NEAR = inversion.NEAR
 LINE = ((-INF, INF),)
-
-
-@contextmanager
-def precision(bits: int) -> Iterator[None]:
-    before = ctx.prec
-    ctx.prec = bits
-    try:
-        yield
-    finally:
-        ctx.prec = before
 
 
 def ball(x: Any) -> Any:

@@ -24,10 +24,11 @@ from inbounds.sampling.inversion import (
     Settler,
     Work,
     flip,
+    mass_beyond,
     near_end,
     round_one,
     round_to_cell,
-    select,
+    settle_piece,
     tail_mass,
     to_unit,
     unit,
@@ -114,12 +115,7 @@ class Gaussian:
             else:
                 np.clip(x, 0.0, _CUT, out=x)
                 normal.tail(x, x, w.normal)
-        np.subtract(0.5, w.a, out=w.s)  # L
-        np.subtract(0.5, w.e, out=w.z)
-        np.add(w.z, w.s, out=w.z)  # Z
-        tail_mass(w, source)
-        select(w.a, w.e, w.mask, w.bits)
-        np.add(w.v, w.a, out=w.v)
+        mass_beyond(w, 0.5, source)
         normal.tail_inverse(w.v, w.v, w.normal)
         np.greater(w.v, frame.reach, out=w.beyond)
         np.logical_or(w.unsure, w.beyond, out=w.unsure)
@@ -157,10 +153,8 @@ class Gaussian:
         return round_one(whole, t * frame.ratio + (x - whole), frame)
 
     def settle(self, q: float, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
-        frame = self.frame.at(coordinate)
-        ends = np.array([[frame.lower, frame.upper]])
         law = self._law(int(q) if self._discrete else q)
-        return Settler(ends, frame.step, discrete=self._discrete)(law, guess, words, source)
+        return settle_piece(self.frame.at(coordinate), law, guess, words, source, discrete=self._discrete)
 
 
 class GaussianBySums:
@@ -196,12 +190,7 @@ class GaussianBySums:
                 np.minimum(x, self._count, out=x)
             np.copyto(w.bits, x, casting="unsafe")
             np.take(sums[1:], w.bits, out=x, mode="clip")  # from one step past the end on
-        np.subtract(sums[1] + 0.5, w.a, out=w.s)  # L
-        np.subtract(sums[1] + 0.5, w.e, out=w.z)
-        np.add(w.z, w.s, out=w.z)  # Z
-        tail_mass(w, source)
-        select(w.a, w.e, w.mask, w.bits)
-        np.add(w.v, w.a, out=w.v)
+        mass_beyond(w, sums[1] + 0.5, source)
         steps = self._count + 1 - self._guide.locate(w.v)
         np.multiply(w.v, frame.margin, out=w.x)
         np.take(self._above, steps, out=w.z, mode="clip")
@@ -241,10 +230,8 @@ class GaussianBySums:
         return within(int(q) + (low if right else -low), frame.first, frame.last)
 
     def settle(self, q: float, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
-        frame = self.frame.at(coordinate)
-        ends = np.array([[frame.lower, frame.upper]])
         law = exact.DiscreteGaussian(int(q), self._tails)
-        return Settler(ends, 1.0, discrete=True)(law, guess, words, source)
+        return settle_piece(self.frame.at(coordinate), law, guess, words, source, discrete=True)
 
 
 class GaussianOnSpans:

@@ -203,6 +203,19 @@ def tail_mass(w: Work, source: Source) -> None:
     np.multiply(w.v, w.z, out=w.v)
 
 
+def mass_beyond(w: Work, half: float, source: Source) -> None:
+    """:func:`tail_mass` where the law has ``half`` on either side, less what lies beyond the ends (``w.a``, ``w.e``).
+
+    Into ``w.v`` goes all that the law has beyond the draw, outside of the domain too.
+    """
+    np.subtract(half, w.a, out=w.s)  # L
+    np.subtract(half, w.e, out=w.z)
+    np.add(w.z, w.s, out=w.z)  # Z
+    tail_mass(w, source)
+    select(w.a, w.e, w.mask, w.bits)
+    np.add(w.v, w.a, out=w.v)
+
+
 def unit(n: int) -> float:
     """A word as a number from 0 to 1."""
     return n * 2.0**-64
@@ -272,6 +285,14 @@ class Settler:
 
     def _whole(self, k: int) -> Fraction:
         return Fraction(k)
+
+
+def settle_piece(
+    frame: Frame, law: exact.Law, guess: float, words: list[int], source: Source, *, discrete: bool
+) -> int:
+    """The slow path on the one piece of a frame."""
+    ends = np.array([[frame.lower, frame.upper]])
+    return Settler(ends, frame.step, discrete=discrete)(law, guess, words, source)
 
 
 def _edge(x: float, below: int = 0) -> Fraction | float:

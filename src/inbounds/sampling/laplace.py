@@ -22,11 +22,12 @@ from inbounds.sampling.inversion import (
     Settler,
     Work,
     flip,
+    mass_beyond,
     near_end,
     round_one,
     round_to_cell,
-    select,
     select_index,
+    settle_piece,
     tail_mass,
     to_unit,
     unit,
@@ -112,13 +113,7 @@ class Laplace:
                 if self._deep:
                     np.clip(x, _UNDERFLOW, 0.0, out=x)
                 np.exp(x, out=x)
-        top = 1.0 + self._half
-        np.subtract(top, w.a, out=w.s)  # L
-        np.subtract(top, w.e, out=w.z)
-        np.add(w.z, w.s, out=w.z)  # Z
-        tail_mass(w, source)
-        select(w.a, w.e, w.mask, w.bits)
-        np.add(w.v, w.a, out=w.v)
+        mass_beyond(w, 1.0 + self._half, source)
         np.log(w.v, out=w.v)
         np.less(w.v, -frame.reach, out=w.beyond)
         np.logical_or(w.unsure, w.beyond, out=w.unsure)
@@ -164,10 +159,8 @@ class Laplace:
         return round_one(whole, x - whole - t if right else x - whole + t, frame)
 
     def settle(self, q: float, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
-        frame = self.frame.at(coordinate)
-        ends = np.array([[frame.lower, frame.upper]])
         law = self._law(int(q) if self._discrete else q)
-        return Settler(ends, frame.step, discrete=self._discrete)(law, guess, words, source)
+        return settle_piece(self.frame.at(coordinate), law, guess, words, source, discrete=self._discrete)
 
 
 class LaplaceOnSpans:
