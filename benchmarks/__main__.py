@@ -8,7 +8,18 @@ import time
 
 from benchmarks.report import progress
 
-NAMES = ("calibration", "sampling", "timing_leak", "naive_bayes")
+NAMES = (
+    "calibration",
+    "sampling",
+    "timing_leak",
+    "naive_bayes",
+    "composition",
+    "ledger",
+    "limit",
+    "optimal",
+    "queries",
+    "accuracy",
+)
 
 
 def main() -> None:

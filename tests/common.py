@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import inbounds as ib
-import inbounds.mechanism
+import inbounds.mechanism.additive
 from tests import reference as ref
 
 MECHANISMS: dict[str, Any] = {"laplace": ib.Laplace, "gaussian": ib.Gaussian}
@@ -28,5 +28,5 @@ def domain_of(spans: list[tuple[float, float]], lattice: bool = False) -> Any:
 
 def broken(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
     """From here on, every calibration is off by a factor."""
-    right: Callable[..., float] = inbounds.mechanism.calibrate
-    monkeypatch.setattr(inbounds.mechanism, "calibrate", lambda *a, **k: factor * right(*a, **k))
+    right: Callable[..., float] = inbounds.mechanism.additive.calibrate
+    monkeypatch.setattr(inbounds.mechanism.additive, "calibrate", lambda *a, **k: factor * right(*a, **k))

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Generator, Iterator
-from pathlib import Path
 
 import hypothesis
 import pytest
 from mpmath import mp
+
+from tests.postgres import find_initdb
 
 hypothesis.settings.register_profile("inbounds", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("inbounds")
@@ -31,17 +32,6 @@ def _precision() -> Iterator[None]:
 def find_java() -> str | None:
     """Return the path of the Java launcher, or None."""
     return shutil.which("java")
-
-
-def find_initdb() -> str | None:
-    """Return the path of PostgreSQL's initdb, or None; Debian keeps it off PATH, one folder a version."""
-    found = shutil.which("initdb")
-    if found is not None:
-        return found
-    installed = Path("/usr/lib/postgresql").glob("*/bin/initdb")
-    # By version, not by name: as text "9" would come after "17".
-    newest = max(installed, key=lambda p: [int(n) for n in p.parts[4].split(".") if n.isdigit()], default=None)
-    return None if newest is None else str(newest)
 
 
 FINDERS = {"java": find_java, "postgres": find_initdb}
@@ -65,6 +55,19 @@ def initdb() -> str:
     path = find_initdb()
     assert path is not None, NEEDS["postgres"]
     return path
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test marked ``thinned(n)`` every n-th case stays in the short suite; the long one has them all."""
+    seen: dict[str, int] = {}
+    for item in items:
+        mark = item.get_closest_marker("thinned")
+        if mark is not None:
+            name = item.nodeid.partition("[")[0]
+            seen[name] = seen.get(name, -1) + 1
+            if seen[name] % mark.args[0]:
+                item.add_marker(pytest.mark.long)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -8,7 +8,6 @@ import importlib
 import json
 import math
 import pickle
-import re
 import runpy
 import sys
 from fractions import Fraction
@@ -279,7 +278,7 @@ def check_random_settings(seed: int, count: int, share: float) -> None:
         done += 1
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", [0, 2, 5, *(pytest.param(b, marks=pytest.mark.long) for b in (1, 3, 4, 6, 7, 8, 9))])
 def test_our_calibrations_are_certified(block: int) -> None:
     check_random_settings(block, 50, 0.0)
 
@@ -310,6 +309,7 @@ def croft_scale(epsilon: float, change: float) -> Any:
     return scale
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1.652e-4), (0.5, 3.057e-4), (1.0, 1.563e-4), (2.0, 1.547e-5)])
 def test_croft_theorem_1(epsilon: float, delta: float) -> None:
     family = LocationFamily.from_kernel(
@@ -452,6 +452,7 @@ def test_ties_of_decimals_are_neighbours() -> None:
 # --- any family ---------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("family", "kind"), CASES)
 @pytest.mark.parametrize("log_concave", [True, False])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (0.3, 1e-4)])
@@ -482,6 +483,7 @@ def test_a_family_is_judged_like_the_mechanism(
         check_witness(found, family, mechanism)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("family", "kind"), CASES)
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (0.3, 1e-4)])
 def test_a_log_concave_family_can_be_proven(family: str, kind: str, epsilon: float, delta: float) -> None:
@@ -753,16 +755,6 @@ def test_plots_name_the_extra(made: dict[str, Audit], monkeypatch: pytest.Monkey
 
 
 # --- the page and the example -------------------------------------------------------------------
-
-
-def test_the_code_of_the_page_runs_and_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs/auditing.md").read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
-    exec(compile("\n".join(blocks), "docs/auditing.md", "exec"), {})
-    printed = capsys.readouterr().out
-    shown = re.findall(r"^```text\n(Audit of .*?)^```", page, flags=re.MULTILINE | re.DOTALL)
-    assert len(shown) == 2
-    assert printed.splitlines() == "".join(shown).splitlines()
 
 
 def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:

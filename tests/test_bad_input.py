@@ -408,14 +408,19 @@ def test_unreachable_targets_say_what_can_be_had(domain: Any, given: dict[str, A
 
 @pytest.mark.usefixtures("_no_hang")
 @pytest.mark.parametrize(
-    "target", [{"epsilon": 1.0, "delta": 1e-6}, {"rho": 1.0}, {"rdp": (2, 1.0)}, {"mu": 1.0}], ids=str
-)
-@pytest.mark.parametrize(
-    ("box", "edges"),
-    [(ib.Box([0, 0], [5, 7], integer=True), "ignore"), (ib.Box([0, 0], [5, INF], integer=True), "truncate")],
+    ("target", "box", "edges"),
+    [
+        (target, box, edges)
+        for box, edges in (
+            (ib.Box([0, 0], [5, 7], integer=True), "ignore"),
+            (ib.Box([0, 0], [5, INF], integer=True), "truncate"),
+        )
+        for target in ({"epsilon": 1.0, "delta": 1e-6}, {"rho": 1.0}, {"rdp": (2, 1.0)}, {"mu": 1.0})
+        if edges == "truncate" or not target.keys() & {"rho", "rdp"}  # plain noise has these
+    ],
     ids=str,
 )
-def test_integer_boxes_without_bounds_have_no_gaussian_guarantee(box: Any, edges: str, target: dict[str, Any]) -> None:
+def test_integer_boxes_without_bounds_have_no_gaussian_guarantee(target: dict[str, Any], box: Any, edges: str) -> None:
     refuse(lambda: ib.Gaussian.calibrate(box, sensitivity=ib.L2(4.0), edges=edges, **target), kind=ib.UnreachableTarget)
 
 

@@ -89,6 +89,7 @@ def check_drawn(family: str, kind: str, seed: int, count: int) -> None:
         check(family, *drawn(rng, kind))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("kind", "count"), [("l2", 15), ("l1", 15), ("linf", 80), ("l0", 80), ("each", 80)])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_generated_boxes(family: str, kind: str, count: int) -> None:
@@ -481,3 +482,34 @@ def test_an_unknown_epsilon_is_infinite() -> None:
     found = mechanism.epsilon(1e-6)
     assert found == math.inf
     assert not found.exact
+
+
+# --- Gaussian noise on unbounded integer boxes -------------------------------------------------
+
+
+@pytest.mark.parametrize("edges", ["ignore", "clamp"])
+def test_rho_of_whole_gaussian_vectors(edges: str) -> None:
+    """Rényi divergences of the two-dimensional law, summed at 50 digits, against what is stated."""
+    box = ib.Box([0, 0], [INF, INF], integer=True)
+    found = ib.Gaussian.calibrate(box, sensitivity=ib.L2(5.0), rho=0.5, edges=edges)
+    assert found.zcdp() <= 0.5
+    for change in ((3, 4), (5, 0), (1, 2)):
+        for alpha in (1.5, 2.0, 8.0):
+            exact = sum(shifted_renyi(mpf(found.scale), shift, mpf(alpha)) for shift in change)
+            assert exact <= found.rdp(alpha)
+            assert exact <= found.zcdp() * alpha * (1 + 1e-9)
+    worst = sum(shifted_renyi(mpf(found.scale), shift, mpf(2)) for shift in (3, 4))
+    assert worst >= found.rdp(2.0) * (1 - 1e-9)  # attained by whole shifts of the largest length
+    assert found.rdp(2.0) > 1.9 * ib.Gaussian(box, scale=2 * found.scale, sensitivity=ib.L2(5.0), edges=edges).rdp(2.0)
+
+
+def shifted_renyi(sigma: Any, shift: int, alpha: Any) -> Any:
+    """D_alpha of the whole-number Gaussian at ``shift`` from that at 0."""
+    reach = int(20 * sigma) + 10 * shift
+
+    def weight(k: int) -> Any:
+        return mp.exp(-(mpf(k) ** 2) / (2 * sigma**2))
+
+    total = mp.fsum(weight(k) for k in range(-reach, reach + 1))
+    terms = [weight(k - shift) ** alpha * weight(k) ** (1 - alpha) for k in range(-4 * reach, 4 * reach + 1)]
+    return mp.log(mp.fsum(terms) / total) / (alpha - 1)

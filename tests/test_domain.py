@@ -73,6 +73,7 @@ def test_a_box_does_not_follow_the_arrays_it_was_made_from() -> None:
     assert box == ib.Box([0, 1], [10, 9])
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("text", ["Box([0.0], [1.0])", "Interval(0, 1)", "Spans([(0, 1), (2, 3)])"])
 def test_hashes_survive_a_pickle_from_another_process(text: str) -> None:
     code = f"import pickle, sys, inbounds as ib; sys.stdout.buffer.write(pickle.dumps(ib.{text}))"

@@ -184,6 +184,7 @@ NEIGHBOUR_PAIRS = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("edges", EDGES)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 def test_no_fit_loses_more_than_epsilon(neighbours: str, edges: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -588,10 +589,3 @@ def test_docstring_examples_run() -> None:
     found = doctest.testmod(naive_bayes)
     assert found.attempted > 0
     assert found.failed == 0
-
-
-def test_the_pages_code_runs() -> None:
-    page = (ROOT / "docs/naive-bayes.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
-    assert blocks
-    exec(compile("\n".join(blocks), "docs/naive-bayes.md", "exec"), {})

@@ -80,6 +80,7 @@ SPANS = [
 ]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("spans", "gap", "scales"), SPANS)
 def test_delta_on_spans(family: str, spans: Any, gap: float, scales: tuple[float, ...]) -> None:
@@ -129,6 +130,7 @@ def test_delta_vanishes_from_the_pure_loss_on_and_not_before() -> None:
 # --- epsilon(delta) --------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
     ("spans", "gap", "scale", "lattice"),
@@ -166,6 +168,7 @@ def verify_calibration(family: str, gap: float, epsilon: float, delta: float, wi
     assert mechanism.delta(epsilon) <= delta
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
     ("gap", "epsilon", "delta"),

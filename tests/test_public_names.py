@@ -17,24 +17,46 @@ NAMES = [
     "L1",
     "L2",
     "Bound",
+    "BoundedLaplace",
     "Box",
+    "Budget",
+    "BudgetExceeded",
+    "Denoised",
     "Gaussian",
     "InboundsError",
     "Integers",
     "Interval",
     "Laplace",
+    "Ledger",
     "Linf",
     "LocationFamily",
+    "Mechanism",
+    "MissingColumn",
     "MissingExtra",
     "OutsideDomain",
     "ParameterError",
     "ParameterTypeError",
     "PerCoordinate",
+    "QueryFailed",
     "Release",
     "Spans",
+    "Staircase",
+    "Table",
+    "UnknownEvent",
     "UnreachableTarget",
+    "ask",
     "audit",
     "audit_sampler",
+    "col",
+    "compare",
+    "dataset",
+    "events",
+    "for_accuracy",
+    "optimal",
+    "optimal_bound",
+    "price",
+    "recommend",
+    "tradeoff",
 ]
 
 
@@ -60,11 +82,14 @@ def test_errors_are_what_a_user_would_catch(name: str) -> None:
     thing = getattr(inbounds, name)
     if issubclass(thing, Exception) and thing is not inbounds.InboundsError:
         assert issubclass(thing, inbounds.InboundsError)
-        kind = ImportError if name == "MissingExtra" else TypeError if "Type" in name else ValueError
+        kinds = {"MissingExtra": ImportError, "ParameterTypeError": TypeError, "QueryFailed": RuntimeError}
+        kind = kinds.get(name, ValueError)
         assert issubclass(thing, kind)
 
 
-@pytest.mark.parametrize("name", ["inbounds", "inbounds.domain", "inbounds.mechanism"])
+@pytest.mark.parametrize(
+    "name", ["inbounds", "inbounds.domain", "inbounds.mechanism.additive", "inbounds.accounting", "inbounds.query.data"]
+)
 def test_docstring_examples_run(name: str) -> None:
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted > 0

@@ -10,7 +10,7 @@ import pytest
 from mpmath import mp, mpf
 
 import inbounds as ib
-import inbounds.mechanism
+import inbounds.mechanism.additive
 from tests import reference as ref
 from tests.common import goal
 
@@ -213,8 +213,8 @@ def test_refused(family: Any, domain: Any, arguments: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("factor", [0.99, 1.01])
 def test_wrong_scales_are_rejected(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    right: Callable[..., float] = inbounds.mechanism.calibrate
-    monkeypatch.setattr(inbounds.mechanism, "calibrate", lambda *a, **k: factor * right(*a, **k))
+    right: Callable[..., float] = inbounds.mechanism.additive.calibrate
+    monkeypatch.setattr(inbounds.mechanism.additive, "calibrate", lambda *a, **k: factor * right(*a, **k))
     for epsilon, printed, recomputed in zip(EPSILONS, PRINTED, RECOMPUTED, strict=True):
         with pytest.raises(AssertionError):
             test_chen_hale_as_published(epsilon, printed, recomputed)

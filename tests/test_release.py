@@ -112,7 +112,7 @@ def test_always_in_range(family: str, edges: str) -> None:
         for scale in (1e-9, 0.05, 3.0, 1e9):
             mechanism = FAMILIES[family](domain, scale=scale, sensitivity=1 if domain.lattice else 0.1, edges=edges)
             for q in places:
-                assert np.all(domain.contains(mechanism.release(np.full(2000, q)).value)), (domain, scale, q)
+                assert np.all(domain.contains(mechanism.release(np.full(300, q)).value)), (domain, scale, q)
 
 
 def test_every_element_has_its_own_draw_and_its_own_truth() -> None:

@@ -119,6 +119,7 @@ def test_truncated_laplace_does_not_keep_the_plain_rdp() -> None:
 ORDERS = [1.0001, 1.01, 1.1, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 14.0, 20.0, 40.0, 100.0, 400.0]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("gap", "scale"), [(0.1, 0.1), (0.5, 0.4), (1.0, 2.0)])
 def test_zcdp_on_an_interval(family: str, gap: float, scale: float) -> None:

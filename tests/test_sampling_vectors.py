@@ -30,6 +30,7 @@ from tests.vectors.make_sampling import BoxVector, Config, Vector
 
 VECTORS, BOXES, GRIDS = make.load()
 LONG_BLOCKS, LONG_BLOCK = 56, 1_800
+NARROW_BLOCKS, NARROW_BLOCK = 24, 1_000
 SLOWEST = 500  # words that no case comes near to needing
 
 UNIT = ((0.0, 1.0),)
@@ -235,6 +236,21 @@ def test_many_vectors(block: int) -> None:
         checked += 1
     assert checked == LONG_BLOCK
     report(found, checked)
+
+
+@pytest.mark.parametrize(
+    ("block", "count"),
+    [(0, 400), (1, 400), *(pytest.param(b, NARROW_BLOCK, marks=pytest.mark.long) for b in range(2, 2 + NARROW_BLOCKS))],
+)
+def test_narrow_spans(block: int, count: int) -> None:
+    """Many pieces within one scale, or within a 10^12th of it; 24,000 cases in the long tests."""
+    assert NARROW_BLOCKS * NARROW_BLOCK >= 20_000
+    found, kernels = [], set()
+    for vector in make.random_cases(block, count, configs=make.narrow_spans):
+        found += wrong(vector)
+        kernels.add(type(sampler_of(vector.config)._kernel).__name__)
+    report(found, count)
+    assert kernels == {"LaplaceOnShortSpans", "GaussianOnSpans"}
 
 
 # --- the cases ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 from mpmath import mp, mpf
 
 import inbounds as ib
-import inbounds.mechanism
+import inbounds.mechanism.additive
 from tests import reference as ref
 from tests.common import MECHANISMS, broken, goal
 
@@ -364,12 +364,12 @@ def test_wrong_scales_are_rejected(monkeypatch: pytest.MonkeyPatch, family: str,
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_overlooked_tie_is_rejected(monkeypatch: pytest.MonkeyPatch, family: str) -> None:
     """Calibrating for a little less than the sensitivity misses the pair across the hole."""
-    right: Callable[..., float] = inbounds.mechanism.calibrate
+    right: Callable[..., float] = inbounds.mechanism.additive.calibrate
 
     def less(what: str, noise: str, domain: Any, sensitivity: float, *a: Any, **k: Any) -> float:
         return right(what, noise, domain, sensitivity * (1 - 1e-12), *a, **k)
 
-    monkeypatch.setattr(inbounds.mechanism, "calibrate", less)
+    monkeypatch.setattr(inbounds.mechanism.additive, "calibrate", less)
     spans, epsilon = [(0.29, 0.3), (0.4, 0.41)], 3.0
     assert loss_of(family, scale_of(family, spans, 0.1, epsilon), spans, 0.1) > 1.2 * epsilon
     with pytest.raises(AssertionError):

@@ -6,18 +6,28 @@
 True
 """
 
+from inbounds import events
+from inbounds.accounting import Budget, price
+from inbounds.advice import compare, for_accuracy, recommend, tradeoff
 from inbounds.auditing import LocationFamily, audit, audit_sampler
 from inbounds.domain import Box, Integers, Interval, Spans
 from inbounds.errors import (
+    BudgetExceeded,
     InboundsError,
+    MissingColumn,
     MissingExtra,
     OutsideDomain,
     ParameterError,
     ParameterTypeError,
+    QueryFailed,
+    UnknownEvent,
     UnreachableTarget,
 )
-from inbounds.mechanism import Gaussian, Laplace
+from inbounds.ledger import Ledger
+from inbounds.mechanism import BoundedLaplace, Denoised, Gaussian, Laplace, Mechanism, Staircase, Table
 from inbounds.numerics import Bound
+from inbounds.optimal import optimal, optimal_bound
+from inbounds.query import ask, col, dataset
 from inbounds.release import Release
 from inbounds.sensitivity import L0, L1, L2, Linf, PerCoordinate
 
@@ -28,22 +38,44 @@ __all__ = [
     "L1",
     "L2",
     "Bound",
+    "BoundedLaplace",
     "Box",
+    "Budget",
+    "BudgetExceeded",
+    "Denoised",
     "Gaussian",
     "InboundsError",
     "Integers",
     "Interval",
     "Laplace",
+    "Ledger",
     "Linf",
     "LocationFamily",
+    "Mechanism",
+    "MissingColumn",
     "MissingExtra",
     "OutsideDomain",
     "ParameterError",
     "ParameterTypeError",
     "PerCoordinate",
+    "QueryFailed",
     "Release",
     "Spans",
+    "Staircase",
+    "Table",
+    "UnknownEvent",
     "UnreachableTarget",
+    "ask",
     "audit",
     "audit_sampler",
+    "col",
+    "compare",
+    "dataset",
+    "events",
+    "for_accuracy",
+    "optimal",
+    "optimal_bound",
+    "price",
+    "recommend",
+    "tradeoff",
 ]

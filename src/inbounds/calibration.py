@@ -167,7 +167,8 @@ def _reachable(what: str, family: str, domain: Domain, target: Target, edges: st
             "Give delta as well, or rho, rdp or mu; or use Laplace, or a bounded domain."
         )
     holes = isinstance(domain, Line) and len(domain.pieces) > 1
-    if unbounded and target.kind in ("rho", "mu") and edges != "ignore" and (domain.lattice or holes):
+    projected = edges == "clamp" and target.kind == "rho"
+    if unbounded and target.kind in ("rho", "mu") and edges != "ignore" and not projected and (domain.lattice or holes):
         raise UnreachableTarget(
             f"{what}: no {target.kind} is proven for Gaussian noise on this unbounded domain. "
             "Give epsilon and delta, or rdp=(alpha, epsilon); or use edges='clamp' or 'ignore' with rho on integers."

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -49,6 +50,15 @@ def decimal_floor(x: float) -> float:
     exceeded on either reading.
     """
     return math.nextafter(x, -math.inf) if Fraction(repr(x)) < Fraction(x) else x
+
+
+def rounded(x: float, *, up: bool = True, digits: int = 6) -> str:
+    """A number for people: so many digits, never below the number itself (or never above it)."""
+    if not math.isfinite(x):
+        return str(float(x))
+    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    near = context.create_decimal(Decimal(repr(float(x)))).normalize()  # 0.1 is a tenth
+    return f"{near:f}" if -5 <= near.adjusted() < 6 else f"{near:e}"
 
 
 def width_up(lower: float, upper: float) -> float:

@@ -28,7 +28,7 @@ from inbounds.noise.support import Support, cells, lattice_cells
 from inbounds.numerics import SLACK, Bound, certified_sup, width_up
 from inbounds.sensitivity import L1, L2, Sensitivity, largest_norm
 
-__all__ = ["Curve", "curve", "epsilon_at", "gdp", "steepest", "zcdp"]
+__all__ = ["Curve", "coarse", "curve", "epsilon_at", "gdp", "steepest", "zcdp"]
 
 _DELTA_SLACK = 2.0**-33  # relative, on every delta
 _EPSILON_NUDGE = 2.0**-45  # deltas are evaluated at an epsilon this much smaller, which can only raise them
@@ -113,13 +113,13 @@ class LineCurve:
         return isinstance(self.noise, GaussianOn) and support.convex and not support.lattice
 
     @property
-    def _unwalled(self) -> bool:
+    def unwalled(self) -> bool:
         support = self.noise.support
         return support.convex and math.isinf(support.lo[0]) and math.isinf(support.hi[0])
 
     @property
     def plain_gaussian(self) -> bool:
-        return self._unwalled and isinstance(self.noise, GaussianOn)
+        return self.unwalled and isinstance(self.noise, GaussianOn)
 
     @cached_property
     def _sides(self) -> list[LaplaceOn | GaussianOn]:
@@ -229,7 +229,7 @@ class LineCurve:
         nudged = epsilon * (1.0 - _EPSILON_NUDGE) - _EPSILON_SHIFT
         plain = self.noise.plain_hockey(self.sensitivity, self.noise.scale, nudged, self.noise.support.lattice)
         plain = _up(plain, _DELTA_SLACK)
-        if self._unwalled:
+        if self.unwalled:
             return Bound(min(plain, 1.0), exact=True, reason="untruncated profile")
         best, upper = self._supremum(
             lambda side, q, d: side.hockey(q, d, nudged),
@@ -260,7 +260,7 @@ class LineCurve:
         gap = np.array([self.sensitivity])
         line = type(self.noise)(Support.line(self.noise.support.lattice), self.noise.scale)
         plain = _up(float(line.renyi(np.array([0.0]), gap, alpha)[0]), 2.0**-36)
-        if self._unwalled:
+        if self.unwalled:
             return Bound(plain, exact=True, reason="untruncated divergence")
         best, upper = self._supremum(
             lambda side, q, d: side.renyi(q, d, alpha),
@@ -399,6 +399,13 @@ class BoxCurve:
             return math.inf
         return _up(largest_norm(self.sensitivity, self.widths, 2) / self.scale, 2.0**-40)
 
+    @property
+    def plain_rho(self) -> float:
+        """Zero-concentrated DP of Gaussian noise that is not truncated, whole numbers too; infinite for other noise."""
+        if self.family != "gaussian" or self.edges == "truncate":
+            return math.inf
+        return _up((largest_norm(self.sensitivity, self.widths, 2) / self.scale) ** 2 / 2.0, 2.0**-40)
+
     def delta(self, epsilon: float, *, target: float = math.nan, floor: float = 0.0) -> Bound:
         if self._pure <= epsilon:
             return Bound(0.0, exact=self._pure.exact, reason="pure loss within epsilon")
@@ -410,7 +417,8 @@ class BoxCurve:
         return Bound(min(bounds), exact=exact, reason="pure loss or Gaussian DP of the whole vector")
 
     def renyi(self, alpha: float, *, floor: float = 0.0) -> Bound:
-        value = min(response_renyi(self._pure, alpha), _up(alpha * self._gaussian_mu**2 / 2.0))
+        rho = min(self._gaussian_mu**2 / 2.0, self.plain_rho)
+        value = min(response_renyi(self._pure, alpha), _up(alpha * rho))
         exact = self.edges == "ignore" and math.isfinite(self._gaussian_mu)
         return Bound(value, exact=exact, reason="pure loss or Gaussian DP of the whole vector")
 
@@ -540,16 +548,20 @@ def zcdp(of: Curve) -> Bound:
     K(alpha) = (alpha - 1) D_alpha is convex, so that between two orders it lies below its chord; below the first order
     D_alpha is at most the first value, beyond the last at most the pure loss.
     """
+    if isinstance(of, LooseCurve):
+        return of._loosen(zcdp(of.inner))
     pure, mu = of.pure(), of.gaussian()
+    if isinstance(of, BoxCurve) and of.plain_rho < min(_up(float(mu) ** 2 / 2.0), float(pure) ** 2 / 2.0):
+        return Bound(of.plain_rho, exact=False, reason="Gaussian noise of the whole vector")
     if isinstance(of, LineCurve) and of.plain_gaussian:
         # on the integers too: the shifted theta function is largest at whole shifts (docs/proofs/renyi.md)
         return Bound(_up((of.sensitivity / of.noise.scale) ** 2 / 2.0), exact=True, reason="untruncated Gaussian")
     cap = min(_up(float(mu) ** 2 / 2.0), float(pure) ** 2 / 2.0)
     if math.isinf(cap):
-        return Bound(math.inf, exact=False, reason="no bound is known")
+        return Bound(math.inf, exact=mu.exact, reason=mu.reason if mu.exact else "no bound is known")
     if math.isinf(pure) or isinstance(of, BoxCurve):
         return Bound(cap, exact=mu.exact, reason=mu.reason)
-    of = _coarse(of)
+    of = coarse(of)
     values: dict[float, tuple[float, bool]] = {}
 
     best = 0.0
@@ -584,7 +596,7 @@ def zcdp(of: Curve) -> Bound:
     return Bound(min(_up(upper), cap), exact=exact, reason="certified supremum over orders, to 2e-3")
 
 
-def _coarse(of: Curve) -> Curve:
+def coarse(of: Curve) -> Curve:
     """The same curve with suprema certified to 1e-5 only, for uses that are coarser than that anyway."""
     return replace(of, rtol=1e-5) if isinstance(of, LineCurve) else of
 
@@ -610,7 +622,7 @@ def gdp(of: Curve) -> Bound:
     known, pure = of.gaussian(), of.pure()
     if known.exact or math.isinf(pure) or isinstance(of, BoxCurve) or pure > 60.0:
         return known
-    of = _coarse(of)
+    of = coarse(of)
     grid = float(pure) * np.linspace(0.0, 1.0, 33)
     first = of.delta(0.0)
     least = 2.0 * float(ndtri(0.5 + min(float(first), 1.0 - 1e-16) / 2.0)) * (1.0 - 1e-6)

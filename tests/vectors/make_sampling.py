@@ -29,10 +29,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -419,6 +419,16 @@ def chosen_configs() -> list[Config]:
         (((-INF, INF),), 60.0, None),
         (((-INF, INF),), 1e9, None),
     ]
+    narrow: list[tuple[Any, float, float | None]] = [  # within one scale, or far less; only truncated noise sees that
+        (tuple((i, i + 0.5) for i in range(11)), 105.0, None),
+        (((0, 1), (3, 4)), 4.0, None),  # exactly one scale
+        (((0, 2), (5, 8), (9, 11)), 40.0, 1.0),  # three points in a piece
+        (((-0.3, 0.1), (0.2, 0.30000001), (0.5, 0.7)), 1e12, None),
+        (((1e6, 1e6 + 1), (1e6 + 1.5, 1e6 + 2)), 3.0, 2.0**-30),
+        (tuple((2.0**-i, 1.25 * 2.0**-i) for i in range(9, -1, -1)), 1.5, None),
+        (tuple((0.3 * i, 0.3 * i + 0.2) for i in range(40)), 13.0, None),
+        (((-2, -1), (-0.5, 0.5), (1, 2)), 8.0, 0.25),  # its own mirror image
+    ]
     ends_of_boxes: list[tuple[Any, float, float | None]] = [(((0, 8 + 2**-24),), 1.0, None), (((2, INF),), 3.0, None)]
     integer_boxes: list[tuple[Any, float, float | None]] = [(((0, 9),), 2.0, None), (((-INF, 3),), 80.0, None)]
     return [
@@ -427,6 +437,7 @@ def chosen_configs() -> list[Config]:
         *_crossed("integers", integers),
         *_crossed("box", ends_of_boxes),
         *_crossed("integer box", integer_boxes),
+        *(config for config in _crossed("spans", narrow) if config.edges == "truncate"),
     ]
 
 
@@ -489,6 +500,25 @@ def _random_spans(rng: Random, shape: str) -> Pieces:
     return tuple(pieces)
 
 
+def narrow_spans(rng: Random) -> Config:
+    """Truncated noise on 2 to 40 pieces that lie within one scale or far less, some on grids of a few points."""
+    count = rng.choice((2, 3, rng.randint(2, 12), rng.randint(2, 40)))
+    unit = rng.choice((1.0, log_uniform(rng, -20, 20)))
+    spread = rng.choice((1, 4, 10))
+    lengths = [
+        unit * (rng.randint(1, 4) if rng.random() < 0.3 else log_uniform(rng, -spread, 1)) for _ in range(2 * count)
+    ]
+    start = unit * rng.choice((0.0, -5.0, -rng.random(), log_uniform(rng, 0, 20)))
+    ends = list(accumulate(lengths, initial=start))
+    if any(a >= b for a, b in pairwise(ends)):
+        return narrow_spans(rng)
+    pieces = tuple((ends[i], ends[i + 1]) for i in range(0, 2 * count, 2))
+    hull = pieces[-1][1] - pieces[0][0]
+    ratio = rng.choice((1.0, 1.0 + rng.random(), log_uniform(rng, 0, 10), log_uniform(rng, 0, 40)))
+    granularity = None if rng.random() < 0.5 else _random_grid(rng, pieces, hull)
+    return Config(rng.choice(FAMILIES), "spans", pieces, math.nextafter(hull * ratio, INF), "truncate", granularity)
+
+
 def _random_grid(rng: Random, pieces: Pieces, scale: float) -> float | None:
     """A grid of a few points, or a fine one; None where it would not fit."""
     widths = [Fraction(hi) - Fraction(lo) for lo, hi in pieces if math.isfinite(lo) and math.isfinite(hi)]
@@ -520,12 +550,14 @@ def _random_integers(rng: Random, family: str, edges: str, shape: str) -> Config
     return Config(family, kind, ((float(piece[0]), float(piece[1])),), scale, edges)
 
 
-def random_cases(seed: int, count: int, per_config: int = 12) -> Iterator[Vector]:
+def random_cases(
+    seed: int, count: int, per_config: int = 12, configs: Callable[[Random], Config] = random_config
+) -> Iterator[Vector]:
     """``count`` cases of their own settings, a pure function of the seed."""
     rng = Random(f"inbounds sampling {seed}")
     made = 0
     while made < count:
-        config = random_config(rng)
+        config = configs(rng)
         for _ in range(min(per_config, count - made)):
             mode = rng.choice(RANDOM_MODES)
             found = vector(rng, config, mode) or vector(rng, config, "random")

@@ -18,7 +18,7 @@ from inbounds.auditing.pairs import Neighbours, first_best
 from inbounds.auditing.report import Witness
 from inbounds.distribution import Distribution
 from inbounds.domain import Line
-from inbounds.mechanism import Mechanism
+from inbounds.mechanism import Additive
 
 #: Relative error allowed for every density and probability of a law (tested against 50 digits: a few dozen units in
 #: the last place, thousands of times less).
@@ -27,25 +27,25 @@ _BLOCK = 40_000  # pairs times pieces evaluated at once
 _FAR = {"laplace": 750.0, "gaussian": 40.0}  # scales beyond which nothing is left of the noise in double precision
 
 
-def neighbours(m: Mechanism) -> Neighbours:
+def neighbours(m: Additive) -> Neighbours:
     return Neighbours(cast(Line, m.domain), cast(float, m.sensitivity), m.scale)
 
 
-def _law(m: Mechanism, q: Any) -> Distribution:
+def _law(m: Additive, q: Any) -> Distribution:
     return cast(Distribution, m.at(q))
 
 
-def _log(m: Mechanism, law: Distribution, x: FloatArray) -> FloatArray:
+def _log(m: Additive, law: Distribution, x: FloatArray) -> FloatArray:
     return np.asarray(law.logpmf(x) if m.domain.lattice else law.logpdf(x), dtype=np.float64)
 
 
-def _range(m: Mechanism) -> tuple[float, float]:
+def _range(m: Additive) -> tuple[float, float]:
     """The ends of the outputs."""
     domain = cast(Line, m.domain)
     return (-math.inf, math.inf) if m.edges == "ignore" else (float(domain.lower), float(domain.upper))
 
 
-def _blocks(m: Mechanism, count: int) -> Iterator[slice]:
+def _blocks(m: Additive, count: int) -> Iterator[slice]:
     size = max(1, _BLOCK // len(cast(Line, m.domain).pieces))
     return (slice(i, i + size) for i in range(0, count, size))
 
@@ -53,7 +53,7 @@ def _blocks(m: Mechanism, count: int) -> Iterator[slice]:
 # ---------------------------------------------------------------- one output
 
 
-def output_witness(m: Mechanism, epsilon: float) -> Witness | None:
+def output_witness(m: Additive, epsilon: float) -> Witness | None:
     """The pair and the output with the largest loss found; towards an open end, one where the loss is clearly over."""
     near = neighbours(m)
     low, high = near.farthest_pairs(near.places())
@@ -83,7 +83,7 @@ def output_witness(m: Mechanism, epsilon: float) -> Witness | None:
     return best
 
 
-def _candidates(m: Mechanism, low: FloatArray, high: FloatArray) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+def _candidates(m: Additive, low: FloatArray, high: FloatArray) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
     """(output, its log-likelihoods at the lower and at the upper true value) of every pair, kind by kind."""
     first, second = _law(m, low), _law(m, high)
     bottom, top = _range(m)
@@ -105,7 +105,7 @@ def _candidates(m: Mechanism, low: FloatArray, high: FloatArray) -> Iterator[tup
         yield np.full(low.shape, point), masses[0], np.where(usable, masses[1], np.nan)
 
 
-def unbounded_loss(m: Mechanism) -> bool:
+def unbounded_loss(m: Additive) -> bool:
     """Gaussian noise with an open end: the loss grows without limit towards it."""
     return m._family == "gaussian" and any(math.isinf(end) for end in _range(m))
 
@@ -113,7 +113,7 @@ def unbounded_loss(m: Mechanism) -> bool:
 # ---------------------------------------------------------------- an output set
 
 
-def set_witness(m: Mechanism, epsilon: float, delta: float) -> Witness | None:
+def set_witness(m: Additive, epsilon: float, delta: float) -> Witness | None:
     """The pair and the half-line of outputs with the largest P - e^epsilon P' found."""
     near = neighbours(m)
     domain = cast(Line, m.domain)
@@ -137,7 +137,7 @@ def set_witness(m: Mechanism, epsilon: float, delta: float) -> Witness | None:
     return pair_set(m, *pair, epsilon, delta)
 
 
-def pair_set(m: Mechanism, low: float, high: float, epsilon: float, delta: float) -> Witness:
+def pair_set(m: Additive, low: float, high: float, epsilon: float, delta: float) -> Witness:
     """The worst half-line of one pair."""
     _, cut, upwards = (v[0] for v in _half_lines(m, np.array([low]), np.array([high]), epsilon))
     a, b = (high, low) if upwards else (low, high)
@@ -155,7 +155,7 @@ def pair_set(m: Mechanism, low: float, high: float, epsilon: float, delta: float
 
 
 def _half_lines(
-    m: Mechanism, low: FloatArray, high: FloatArray, epsilon: float
+    m: Additive, low: FloatArray, high: FloatArray, epsilon: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """For each pair the largest P - e^epsilon P' of a half-line, where it is cut, and whether it points upwards."""
     parts = [_half_line_block(m, low[p], high[p], epsilon) for p in _blocks(m, low.size)]
@@ -164,7 +164,7 @@ def _half_lines(
 
 
 def _half_line_block(
-    m: Mechanism, low: FloatArray, high: FloatArray, epsilon: float
+    m: Additive, low: FloatArray, high: FloatArray, epsilon: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     first, second = _law(m, low), _law(m, high)
     domain = cast(Line, m.domain)
@@ -204,7 +204,7 @@ def _crossing(loss: Any, start: FloatArray, stop: FloatArray, level: float) -> F
     return a
 
 
-def pair_epsilon(m: Mechanism, witness: Witness, delta: float) -> float:
+def pair_epsilon(m: Additive, witness: Witness, delta: float) -> float:
     """The epsilon that a pair proves at delta: the largest ln((P - delta) / P') over half-lines."""
     laws = [_law(m, q) for q in sorted(witness.pair)]
     bottom, top = _range(m)
@@ -225,7 +225,7 @@ def pair_epsilon(m: Mechanism, witness: Witness, delta: float) -> float:
     return best
 
 
-def largest_epsilon(m: Mechanism, witness: Witness, delta: float) -> float:
+def largest_epsilon(m: Additive, witness: Witness, delta: float) -> float:
     """The largest epsilon at delta that a pair proves: at that epsilon the worst pair is looked for again."""
     best = pair_epsilon(m, witness, delta)
     for _ in range(4):

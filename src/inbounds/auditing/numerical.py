@@ -3,6 +3,10 @@
 A proof comes from the certified bounds of :mod:`inbounds.privacy`. A refutation does not: the laws of the two true
 values are evaluated directly, by their densities and cumulative distributions, and what they differ by must exceed the
 numerical error. Neither trusts the other.
+
+Where the evidence comes from: ``lines.py`` and ``vectors.py`` know Laplace and Gaussian noise. Every other mechanism on
+a one-dimensional domain goes through ``laws.py``, which needs its ``at(q)`` (cdf, sf, ppf, atoms), its ``_curve``, and
+where it has one its ``_cuts(first, second)``: the outputs at which likelihood ratios jump.
 """
 
 from __future__ import annotations
@@ -17,13 +21,16 @@ from inbounds import _checks as check
 from inbounds._checks import FloatArray
 from inbounds.auditing.densities import audit_family
 from inbounds.auditing.family import LocationFamily
+from inbounds.auditing.laws import law_evidence
 from inbounds.auditing.lines import largest_epsilon, output_witness, pair_epsilon, set_witness
 from inbounds.auditing.report import Audit, Witness, shown
+from inbounds.auditing.tables import table_evidence
 from inbounds.auditing.vectors import box_witness, in_box, line_of
 from inbounds.domain import Box, Line
 from inbounds.errors import ParameterTypeError
-from inbounds.mechanism import Mechanism
+from inbounds.mechanism import Additive, Mechanism, Table
 from inbounds.numerics import Bound, decimal_floor
+from inbounds.sensitivity import resolve
 
 __all__ = ["audit"]
 
@@ -35,9 +42,11 @@ def audit(mechanism: Any, *, sensitivity: Any = None, epsilon: float, delta: flo
 
     Parameters
     ----------
-    mechanism : Laplace, Gaussian or LocationFamily
+    mechanism : any mechanism, or a LocationFamily
+        Those other than Laplace and Gaussian on one-dimensional domains only.
     sensitivity : as for the mechanism
-        How far apart neighbouring true values may be; by default the mechanism's own. A family needs one.
+        How far apart neighbouring true values may be; by default the mechanism's own. A family needs one; another one
+        than their own can be given for Laplace and Gaussian.
     epsilon : float in [0, 500]
     delta : float in [0, 1)
 
@@ -68,19 +77,26 @@ def audit(mechanism: Any, *, sensitivity: Any = None, epsilon: float, delta: flo
         check.refuse(
             "audit",
             "mechanism",
-            "a Laplace or Gaussian mechanism or a LocationFamily",
+            "a mechanism of this package or a LocationFamily",
             mechanism,
             "For a sampler without a density use audit_sampler.",
             ParameterTypeError,
         )
-    if sensitivity is not None:
-        mechanism = type(mechanism)(
-            mechanism.domain,
-            scale=mechanism.scale,
-            sensitivity=sensitivity,
-            edges=mechanism.edges,
-            granularity=mechanism.granularity,
-        )
+    if isinstance(mechanism, Additive):
+        if sensitivity is not None:
+            mechanism = type(mechanism)(
+                mechanism.domain,
+                scale=mechanism.scale,
+                sensitivity=sensitivity,
+                edges=mechanism.edges,
+                granularity=mechanism.granularity,
+            )
+    elif isinstance(mechanism.domain, Box):
+        advice = "For a vector use Laplace or Gaussian."
+        check.refuse("audit", "mechanism", "on a one-dimensional domain", type(mechanism).__name__, advice)
+    elif sensitivity is not None and resolve("audit", sensitivity, mechanism.domain) != mechanism.sensitivity:
+        own = f"{mechanism.sensitivity!r}, which its noise is made for,"
+        check.refuse("audit", "sensitivity", f"{own} or left out", sensitivity, "Or build it for another one.")
     with np.errstate(over="ignore"):  # densities are evaluated far out, where terms that are not used may overflow
         return _audit_mechanism(mechanism, e, d)
 
@@ -90,16 +106,12 @@ def _audit_mechanism(m: Mechanism, epsilon: float, delta: float) -> Audit:
     goal_epsilon, goal_delta = decimal_floor(epsilon), decimal_floor(delta)
     bound = m.epsilon() if pure else m.delta(goal_epsilon)
     holds = bound <= goal_epsilon if pure else bound <= goal_delta
-    one = box_witness(m, epsilon) if isinstance(m.domain, Box) else output_witness(m, epsilon)
-    line, many, lines_many = m, None, None
-    if not pure or not holds or (one is not None and one.violates):
-        if isinstance(m.domain, Box):
-            found = line_of(m, epsilon, delta)
-            if found is not None:
-                line, lines_many = found[:2]
-                many = in_box(m.domain, *found[1:])
-        else:
-            many = lines_many = set_witness(m, epsilon, delta)
+    if isinstance(m, Additive):
+        one, many, ruled_out = _additive_evidence(m, epsilon, delta, holds)
+    elif isinstance(m, Table):
+        one, many, ruled_out = table_evidence(m, epsilon, delta)
+    else:
+        one, many, ruled_out = law_evidence(m, epsilon, delta)
     witness = one if pure else many
     violated = witness is not None and witness.violates
     verdict = "refuted" if violated else "proven" if holds else "undecided"
@@ -121,13 +133,36 @@ def _audit_mechanism(m: Mechanism, epsilon: float, delta: float) -> Audit:
         bound=bound,
         witness=witness,
         set_witness=many if pure else None,
-        real_epsilon=_real_epsilon(m, one, (line, lines_many), delta, bound, holds, epsilon),
+        real_epsilon=_real_epsilon(m, one, ruled_out, delta, bound, holds, epsilon),
         real_delta=_real_delta(m, many, bound, goal_epsilon, pure, holds),
         assumptions=(_CERTIFIED,),
         _window=_window(m, witness),
         _loss=partial(_loss, m, witness.pair) if witness is not None else None,
         _profile=partial(_profile, m),
     )
+
+
+def _additive_evidence(
+    m: Additive, epsilon: float, delta: float, holds: bool
+) -> tuple[Witness | None, Witness | None, float]:
+    """The worst output, the worst output set (where it matters), and an epsilon that is ruled out at delta > 0."""
+    pure = delta == 0.0
+    one = box_witness(m, epsilon) if isinstance(m.domain, Box) else output_witness(m, epsilon)
+    line, many, lines_many = m, None, None
+    if not pure or not holds or (one is not None and one.violates):
+        if isinstance(m.domain, Box):
+            found = line_of(m, epsilon, delta)
+            if found is not None:
+                line, lines_many = found[:2]
+                many = in_box(m.domain, *found[1:])
+        else:
+            many = lines_many = set_witness(m, epsilon, delta)
+    if pure:
+        return one, many, 0.0
+    ruled_out = 0.0 if lines_many is None else (pair_epsilon if holds else largest_epsilon)(line, lines_many, delta)
+    if one is not None and line is m and not isinstance(m.domain, Box):
+        ruled_out = max(ruled_out, pair_epsilon(m, one, delta))
+    return one, many, ruled_out
 
 
 def _size(witness: Witness, epsilon: float, pure: bool) -> str:
@@ -149,21 +184,11 @@ def _why_undecided(m: Mechanism, bound: Bound, witness: Witness | None, pure: bo
 
 
 def _real_epsilon(
-    m: Mechanism,
-    one: Witness | None,
-    many: tuple[Mechanism, Witness | None],
-    delta: float,
-    bound: Bound,
-    holds: bool,
-    epsilon: float,
+    m: Mechanism, one: Witness | None, lower: float, delta: float, bound: Bound, holds: bool, epsilon: float
 ) -> tuple[float, float]:
     if delta == 0.0:
         lower = 0.0 if one is None else one.loss - one.error
         return math.inf if math.isinf(bound) and lower > 0.0 else max(lower, 0.0), float(bound)
-    line, witness = many
-    lower = 0.0 if witness is None else (pair_epsilon if holds else largest_epsilon)(line, witness, delta)
-    if one is not None and line is m and not isinstance(m.domain, Box):
-        lower = max(lower, pair_epsilon(m, one, delta))
     if holds:
         return lower, min(epsilon, float(m.epsilon()))
     # The pair found is usually the worst one: verify that, which is much faster than to search for epsilon.
@@ -192,21 +217,25 @@ def _window(m: Mechanism, witness: Witness | None) -> tuple[float, float]:
         return 0.0, 1.0
     domain = cast(Line, m.domain)
     low, high = min(witness.pair), max(witness.pair)
-    ends = (-math.inf, math.inf) if m.edges == "ignore" else (float(domain.lower), float(domain.upper))
-    return max(ends[0], low - 12.0 * m.scale), min(ends[1], high + 12.0 * m.scale)
+    free = getattr(m, "edges", None) == "ignore"
+    ends = (-math.inf, math.inf) if free else (float(domain.lower), float(domain.upper))
+    reach = 12.0 * float(getattr(m, "scale", cast(float, m.sensitivity)))
+    return max(ends[0], low - reach), min(ends[1], high + reach)
 
 
 def _loss(m: Mechanism, pair: tuple[Any, Any], x: FloatArray) -> FloatArray:
     first, second = (cast(Any, m.at(q)) for q in pair)
     if isinstance(m.domain, Box):
-        x = _across(m, m.domain, np.array(pair[0]), np.array(pair[1]), x)
+        x = _across(cast(Additive, m), m.domain, np.array(pair[0]), np.array(pair[1]), x)
+    if isinstance(m, Table):  # there is nothing between two answers
+        x = m.points[np.argmin(np.abs(x[:, None] - m.points), axis=1)]
     x = np.round(x) if m.domain.lattice else x
-    log = "logpmf" if m.domain.lattice else "logpdf"
+    log = "logpmf" if m.domain.lattice or isinstance(m, Table) else "logpdf"
     with np.errstate(invalid="ignore"):
         return np.asarray(getattr(first, log)(x) - getattr(second, log)(x), dtype=np.float64)
 
 
-def _across(m: Mechanism, box: Box, first: FloatArray, second: FloatArray, share: FloatArray) -> FloatArray:
+def _across(m: Additive, box: Box, first: FloatArray, second: FloatArray, share: FloatArray) -> FloatArray:
     """Outputs on the way from where the second true value is likelier to where the first one is, as vectors."""
     away = np.sign(first - second)
     reach = 12.0 * m.scale

@@ -12,7 +12,7 @@ from inbounds._checks import FloatArray
 from inbounds.auditing.lines import ERROR, output_witness, set_witness
 from inbounds.auditing.report import Event, Witness
 from inbounds.domain import Box, Interval
-from inbounds.mechanism import Mechanism
+from inbounds.mechanism import Additive
 from inbounds.noise.product import worst_sum
 from inbounds.privacy import BoxCurve
 from inbounds.sensitivity import L0, L1, L2, Linf, PerCoordinate
@@ -34,7 +34,7 @@ def _allowed(sensitivity: Any, c: FloatArray) -> bool:
     return math.fsum(np.square(c).tolist()) <= cast(L2, sensitivity).value ** 2
 
 
-def _worst_change(m: Mechanism, box: Box) -> FloatArray:
+def _worst_change(m: Additive, box: Box) -> FloatArray:
     """An allowed change vector with (nearly) the largest loss."""
     curve = BoxCurve(m._family, box, m.sensitivity, m.scale, m.edges)
     if m._family == "gaussian" and (m.edges == "ignore" or not box.bounded):
@@ -53,7 +53,7 @@ def _worst_change(m: Mechanism, box: Box) -> FloatArray:
     return c
 
 
-def _whole_change(m: Mechanism, box: Box, curve: BoxCurve, start: FloatArray) -> FloatArray:
+def _whole_change(m: Additive, box: Box, curve: BoxCurve, start: FloatArray) -> FloatArray:
     """Whole changes, taken one step at a time where the loss grows most for what is left of the limit."""
     plain = m._family == "laplace" and m.edges != "truncate"
     power = 2.0 if isinstance(m.sensitivity, L2) else 1.0
@@ -73,7 +73,7 @@ def _whole_change(m: Mechanism, box: Box, curve: BoxCurve, start: FloatArray) ->
     return c
 
 
-def box_witness(m: Mechanism, epsilon: float) -> Witness | None:
+def box_witness(m: Additive, epsilon: float) -> Witness | None:
     """The worst change vector, every coordinate at the wall that makes it worst, with the output that shows it."""
     box = cast(Box, m.domain)
     first, second, output = (np.zeros(box.dimension) for _ in range(3))
@@ -104,11 +104,11 @@ def box_witness(m: Mechanism, epsilon: float) -> Witness | None:
     )
 
 
-def _coordinate(m: Mechanism, box: Box, i: int, change: float) -> Mechanism:
+def _coordinate(m: Additive, box: Box, i: int, change: float) -> Additive:
     return type(m)(box.coordinate(i), scale=m.scale, sensitivity=change, edges=m.edges)
 
 
-def single_changes(m: Mechanism, box: Box) -> FloatArray:
+def single_changes(m: Additive, box: Box) -> FloatArray:
     """How far each coordinate can move on its own."""
     limit = m.sensitivity
     if isinstance(limit, PerCoordinate):
@@ -119,7 +119,7 @@ def single_changes(m: Mechanism, box: Box) -> FloatArray:
     return np.asarray(np.floor(most)) if box.integer else most
 
 
-def _longest_change(m: Mechanism, box: Box) -> FloatArray:
+def _longest_change(m: Additive, box: Box) -> FloatArray:
     """An allowed change of (nearly) the largest Euclidean length: as much as possible in as few coordinates."""
     single = single_changes(m, box)
     if isinstance(m.sensitivity, PerCoordinate | Linf):
@@ -137,14 +137,14 @@ def _longest_change(m: Mechanism, box: Box) -> FloatArray:
     return change
 
 
-def line_of(m: Mechanism, epsilon: float, delta: float) -> tuple[Mechanism, Witness, FloatArray] | None:
+def line_of(m: Additive, epsilon: float, delta: float) -> tuple[Additive, Witness, FloatArray] | None:
     """The one-dimensional mechanism in which a set that breaks (epsilon, delta) is most easily seen, with that set.
 
     Plain Gaussian noise looks the same along every direction, so that nothing is lost there. Otherwise single
     coordinates are tried: a lower bound only. The direction is the third value.
     """
     box = cast(Box, m.domain)
-    tries: list[tuple[Mechanism, FloatArray]] = []
+    tries: list[tuple[Additive, FloatArray]] = []
     if m._family == "gaussian" and m.edges == "ignore" and not box.integer:
         change = _longest_change(m, box)
         length = math.hypot(*change.tolist()) * (1.0 - 2.0**-50)
@@ -154,7 +154,7 @@ def line_of(m: Mechanism, epsilon: float, delta: float) -> tuple[Mechanism, Witn
         changes = single_changes(m, box)
         for i in [i for i in np.argsort(-changes).tolist() if changes[i] > 0.0][:_TRIED]:
             tries.append((_coordinate(m, box, i, float(changes[i])), np.eye(1, box.dimension, i)[0]))
-    best: tuple[Mechanism, Witness, FloatArray] | None = None
+    best: tuple[Additive, Witness, FloatArray] | None = None
     for line, direction in tries:
         found = set_witness(line, epsilon, delta)
         if found is not None and (best is None or found.excess > best[1].excess):

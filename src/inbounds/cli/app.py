@@ -1,80 +1,42 @@
-"""One function a command, and how errors end them.
-
-Exit codes: 0 done; 1 an audit refuted the claim; 2 wrong use, or an error that the package names; 70 a bug.
-"""
+"""One function a command; budgets and pictures have commands of their own."""
 
 from __future__ import annotations
 
-import sys
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
-from typer.core import TyperGroup
 
 import inbounds
 from inbounds import _checks as check
 from inbounds.calibration import GUARANTEES, METHODS
-from inbounds.cli import output
-from inbounds.cli.options import Command, Json, Setting, number, one_of, with_setting
-from inbounds.errors import InboundsError
+from inbounds.cli import budget, output, plot, query, release
+from inbounds.cli.options import (
+    Command,
+    Family,
+    Json,
+    Noise,
+    OptionalScale,
+    Plain,
+    Question,
+    Scale,
+    SecretCommand,
+    Target,
+    UsageError,
+    Wish,
+    picture,
+    point,
+    with_options,
+)
+from inbounds.cli.program import NEGATIVE, UNDECIDED, Program, examples
 
 __all__ = ["app"]
 
-REFUTED, WRONG, UNDECIDED, BUG = 1, 2, 3, 70
-_PICTURES = (".png", ".svg", ".pdf")
-
-#: Typer's error for wrong use; it has had several homes, but was always what BadParameter derives from.
-_UsageError: Any = typer.BadParameter.__mro__[1]
-
-
-class _Program(TyperGroup):
-    """Ends every command in one way: a sentence on stderr or, with --json, an object on stdout, and an exit code."""
-
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
-        words = list(sys.argv[1:] if args is None else args)
-        if not standalone_mode:
-            return super().main(words, prog_name, complete_var, False, windows_expand_args, **extra)
-        as_json = "--json" in words
-        try:
-            code = super().main(words, "inbounds", complete_var, False, windows_expand_args, **extra)
-        except _UsageError as error:
-            path = error.ctx.command_path if error.ctx is not None else "inbounds"
-            found = error.format_message()  # nothing where there were no words, and the help was shown
-            stop = "" if found.endswith((".", "?")) else "."
-            code = _fail("UsageError", f"{found}{stop} See '{path} --help'.", as_json) if found else WRONG
-        except (InboundsError, OSError) as error:
-            code = _fail(type(error).__name__, str(error), as_json)
-        except Exception as error:
-            traceback.print_exc()
-            text = f"{error!r}. This is a bug in inbounds: please report it with the lines above."
-            code = _fail(type(error).__name__, text, as_json, BUG)
-        sys.exit(code if isinstance(code, int) else 0)
-
-
-def _fail(kind: str, message: str, as_json: bool, code: int = WRONG) -> int:
-    message = " ".join(message.split())
-    if as_json:
-        output.print_json({"error": {"type": kind, "message": message}})
-    else:
-        output.console(stderr=True).print(f"Error: {message}", soft_wrap=True)
-    return code
-
-
 app = typer.Typer(
     name="inbounds",
-    cls=_Program,
+    cls=Program,
     help="Differential privacy with answers that are always in range.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -94,37 +56,24 @@ def program(
     """Differential privacy with answers that are always in range."""
 
 
-def _examples(*lines: str) -> str:
-    return "\n\n".join(("Examples:", *lines))
-
-
-_TARGET = "Privacy (one of epsilon, rho, rdp, mu)"
+# ---------------------------------------------------------------- scales and guarantees
 
 
 @app.command(
     cls=Command,
-    epilog=_examples(
+    epilog=examples(
         "inbounds calibrate laplace --interval 0 120 --sensitivity 0.5 --epsilon 1",
         "inbounds calibrate gaussian --integers 0 30 --sensitivity 1 --epsilon 1 --delta 1e-6 --edges clamp",
         "inbounds calibrate laplace --interval 0 365 --without 90 120 --sensitivity 3 --epsilon 0.5",
         "inbounds calibrate gaussian --box 0:10,1:9 --l2 4.47 --epsilon 0.1 --json",
     ),
 )
-@with_setting
+@with_options
 def calibrate(
-    setting: Setting,
-    epsilon: Annotated[
-        float | None, Option(metavar="NUMBER", help="Pure, or with delta.", rich_help_panel=_TARGET)
-    ] = None,
-    delta: Annotated[float | None, Option(metavar="NUMBER", help="Goes with epsilon.", rich_help_panel=_TARGET)] = None,
-    rho: Annotated[
-        float | None, Option(metavar="NUMBER", help="Zero-concentrated DP.", rich_help_panel=_TARGET)
-    ] = None,
-    rdp: Annotated[
-        tuple[str, str] | None,
-        Option(metavar="ALPHA EPSILON", help="Renyi DP of one order.", rich_help_panel=_TARGET),
-    ] = None,
-    mu: Annotated[float | None, Option(metavar="NUMBER", help="Gaussian DP.", rich_help_panel=_TARGET)] = None,
+    family: Family,
+    question: Question,
+    noise: Noise,
+    target: Target,
     guarantee: Annotated[
         str,
         Option(
@@ -144,70 +93,49 @@ def calibrate(
     as_json: Json = False,
 ) -> None:
     """The least noise that certainly meets a privacy target."""
-    targets = {"--epsilon": epsilon, "--rho": rho, "--rdp": rdp, "--mu": mu}
-    one_of(
-        "the privacy target",
-        targets,
-        "For instance --epsilon 1.",
-        options="--epsilon (with or without --delta), --rho, --rdp, --mu",
-    )
-    order = None if rdp is None else (number("--rdp", rdp[0]), number("--rdp", rdp[1]))
-    domain = setting.read_domain()
+    wanted = target.read()
     with output.working("calibrating"):
-        mechanism = setting.mechanism.calibrate(
-            domain,
-            sensitivity=setting.read_sensitivity(domain),
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-            rdp=order,
-            mu=mu,
-            edges=setting.edges,
-            guarantee=guarantee,
-            method=method,
-            granularity=setting.granularity,
-        )
+        mechanism = noise.calibrate(family, question, target, guarantee=guarantee, method=method)
         known = output.facts(
             mechanism,
-            epsilons=[epsilon] if epsilon is not None and delta else [],
-            alphas=[order[0]] if order else [],
-            rho=rho is not None,
-            mu=mu is not None,
+            epsilons=[wanted["epsilon"]] if wanted.get("delta") else [],
+            alphas=[wanted["rdp"][0]] if "rdp" in wanted else [],
+            rho="rho" in wanted,
+            mu="mu" in wanted,
         )
-    target: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "rdp": order, "mu": mu}
-    target = {name: value for name, value in target.items() if value is not None}
     if as_json:
         output.print_json(
             {
                 "format": "inbounds.calibration",
                 "version": 1,
                 "mechanism": output.record(mechanism),
-                "target": target | {"guarantee": guarantee, "method": method},
+                "target": wanted | {"guarantee": guarantee, "method": method},
                 "guarantee": [fact.record() for fact in known],
                 "error": output.errors(mechanism),
             }
         )
         return
-    asked = ", ".join(f"{name} = {output.exact(value)}" for name, value in target.items())
+    asked = output.asked(wanted)
     asked += " in proportion to the distance" if guarantee == "metric" else ""
     asked += "" if method == "exact" else f" (published method: {method})"
     output.print_mechanism(mechanism, known, asked=asked)
 
 
-Scale = Annotated[float, Option(metavar="NUMBER", help="Of the noise: the Laplace b, the Gaussian sigma.")]
-
-
 @app.command(
     cls=Command,
-    epilog=_examples(
+    epilog=examples(
         "inbounds guarantee laplace --interval 0 120 --scale 0.8 --sensitivity 0.5",
         "inbounds guarantee gaussian --interval 0 1 --scale 0.3 --sensitivity 0.1 --delta 1e-6 --epsilon 0.5 --alpha 8",
+        "inbounds guarantee event.json --delta 1e-6   (the record of a release: nothing else is needed)",
     ),
 )
-@with_setting
+@with_options
 def guarantee(
-    setting: Setting,
-    scale: Scale,
+    ctx: typer.Context,
+    family: Family,
+    question: Question,
+    noise: Noise,
+    scale: OptionalScale = None,
     delta: Annotated[
         list[float] | None, Option(metavar="NUMBER", help="Epsilon at this delta; may be repeated.")
     ] = None,
@@ -219,8 +147,16 @@ def guarantee(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """What a scale gives: epsilon, delta, Renyi, zero-concentrated and Gaussian DP."""
-    mechanism = setting.with_scale(scale)
+    """What a scale, or the record of a release, gives: epsilon, delta, Renyi, zero-concentrated and Gaussian DP."""
+    if family.endswith(".json"):
+        if scale is not None or (question, noise) != (Question(), Noise()):
+            step = "The record has the domain, the sensitivity and the scale."
+            check.refuse("inbounds", "a record", "given without options for noise", Plain(family), step)
+        _certify(Path(family), epsilon or (), delta or (), alpha or (), as_json)
+        return
+    if scale is None:
+        raise UsageError("Missing option '--scale'", ctx=ctx)
+    mechanism = noise.with_scale(family, question, scale)
     with output.working("bounding the privacy loss"):
         known = output.facts(
             mechanism, epsilons=epsilon or (), deltas=delta or (), alphas=alpha or (), rho=True, mu=True
@@ -239,16 +175,36 @@ def guarantee(
     output.print_mechanism(mechanism, known)
 
 
+def _certify(
+    file: Path, epsilons: Sequence[float], deltas: Sequence[float], alphas: Sequence[float], as_json: bool
+) -> None:
+    """Recompute the guarantee of an event from its record."""
+    from inbounds import events
+
+    event = events.from_json(file.read_bytes())
+    found = event.guarantee()
+    with output.working("recomputing the guarantee"):
+        known = output.facts(found, epsilons=epsilons, deltas=deltas or (1e-6, 1e-9), alphas=alphas, rho=True, mu=True)
+    if as_json:
+        facts = [fact.record() for fact in known]
+        record = {"format": "inbounds.guarantee", "version": 1, "event": event.to_json(), "guarantee": facts}
+        output.print_json(record)
+    else:
+        output.print_event(event, known)
+
+
 @app.command(
     cls=Command,
-    epilog=_examples(
+    epilog=examples(
         "inbounds audit laplace --interval 0 10 --scale 1 --sensitivity 1 --epsilon 1",
         "inbounds audit gaussian --interval 0 1 --scale 0.3 --sensitivity 0.1 --epsilon 1 --delta 1e-6 --plot a.png",
     ),
 )
-@with_setting
+@with_options
 def audit(
-    setting: Setting,
+    family: Family,
+    question: Question,
+    noise: Noise,
     scale: Scale,
     epsilon: Annotated[float, Option(metavar="NUMBER", help="The claim.")],
     delta: Annotated[float, Option(metavar="NUMBER", help="The claim; 0 is pure.")] = 0.0,
@@ -261,8 +217,8 @@ def audit(
     from inbounds import auditing
 
     if plot is not None:
-        _drawable(plot)
-    mechanism = setting.with_scale(scale)
+        picture("--plot", plot)
+    mechanism = noise.with_scale(family, question, scale)
     with output.working("searching for the worst pair"):
         found = auditing.audit(mechanism, epsilon=epsilon, delta=delta)
     if plot is not None:
@@ -274,22 +230,73 @@ def audit(
         if plot is not None:
             output.console().print(f"Picture: {plot}", soft_wrap=True)
     if found.verdict != "proven":
-        raise typer.Exit(REFUTED if found.verdict == "refuted" else UNDECIDED)
+        raise typer.Exit(NEGATIVE if found.verdict == "refuted" else UNDECIDED)
 
 
-def _drawable(path: Path) -> None:
-    """Refuse before the work what could not be saved after it."""
-    from inbounds import plots
-
-    plots.require()
-    if path.suffix.lower() not in _PICTURES:
-        check.refuse("inbounds", "--plot", f"a file name ending in {', '.join(_PICTURES)}", str(path), "")
-    if not path.parent.is_dir():
-        check.refuse("inbounds", "--plot", "in a folder that exists", str(path), f"Make {path.parent} first.")
+# ---------------------------------------------------------------- choosing and releasing
 
 
 @app.command(
-    epilog=_examples("inbounds reproduce", "inbounds reproduce chen-hale fu --output build/reproduce --quick"),
+    cls=Command,
+    epilog=examples(
+        "inbounds compare --integers 0 30 --sensitivity 5 --epsilon 1",
+        "inbounds compare --interval 0 120 --sensitivity 0.5 --epsilon 1 --delta 1e-6 --criterion worst",
+        "inbounds compare --integers 0 30 --sensitivity 1 --epsilon 1 --at 0 --loss absolute",
+    ),
+)
+@with_options
+def compare(
+    question: Question,
+    target: Target,
+    wish: Wish,
+    at: Annotated[
+        str | None,
+        Option(metavar="NUMBER", help="Errors at this true value instead of over the domain. Not a real one."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """All mechanisms that meet a privacy target, by exact error beside the least possible one; and which to use."""
+    wanted, given = target.read(), question.read()
+    if at is not None and wish.criterion is not None:
+        step = "At one true value the average and the worst are the same."
+        check.refuse("inbounds", "--criterion", "left out with --at", wish.criterion, step)
+    with output.working("comparing mechanisms", long=wish.optimum is True):
+        if at is None:
+            advice = wish.recommend(question, target)
+            found, chosen = advice.comparison, {"mechanism": advice.name, "reason": advice.reason}
+            text = f"Recommended: {advice.name}. Reason: {advice.reason}"
+        else:
+            place = point(at, given["domain"])
+            found = inbounds.compare(**given, **wanted, loss=wish.loss, optimum=wish.optimum, at=place)
+            chosen, text = None, ""
+    if as_json:
+        output.print_json(found.to_dict() | {"recommended": chosen})
+    else:
+        output.print_comparison(found, text)
+
+
+app.command("release", cls=SecretCommand, epilog=release.EXAMPLES)(release.release)
+app.command("query", cls=Command, epilog=query.EXAMPLES)(query.query)
+app.add_typer(budget.app)
+app.add_typer(plot.app)
+
+
+@app.command(epilog=examples("inbounds demo", "inbounds demo --output pictures --json"))
+def demo(
+    folder: Annotated[Path, Option("--output", metavar="FOLDER", help="Where the pictures go.")] = Path("build/demo"),
+    as_json: Json = False,
+) -> None:
+    """Questions about real people, answered in range beside what plain noise would have said; with pictures."""
+    from inbounds import demo as demonstration
+
+    if as_json:
+        output.print_json(demonstration.record(folder))
+    else:
+        demonstration.main(folder)
+
+
+@app.command(
+    epilog=examples("inbounds reproduce", "inbounds reproduce chen-hale fu --output build/reproduce --quick"),
 )
 def reproduce(
     papers: Annotated[

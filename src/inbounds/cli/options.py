@@ -1,34 +1,81 @@
-"""What the commands are told: the options they share, and the domain, sensitivity and mechanism made of them."""
+"""What the commands are told: the options they share, and the domain, sensitivity and mechanism made of them.
+
+Options that several commands have stand in dataclasses; :func:`with_options` puts them into a command.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import re
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, fields
-from typing import Annotated, Any, cast, get_type_hints
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
+from getpass import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
-from typer import Argument, Option
+import numpy as np
+from typer import Argument, BadParameter, Option
 from typer.core import TyperCommand
 
 from inbounds import _checks as check
+from inbounds.advice import CRITERIA, LOSSES
 from inbounds.calibration import EDGES
 from inbounds.domain import Box, Domain, Integers, Interval
-from inbounds.errors import ParameterTypeError
-from inbounds.mechanism import Gaussian, Laplace, Mechanism
+from inbounds.errors import ParameterError, ParameterTypeError
+from inbounds.mechanism import Additive, Gaussian, Laplace
 from inbounds.sensitivity import L0, L1, L2, Linf, PerCoordinate
 
-__all__ = ["Command", "Json", "Setting", "number", "one_of", "with_setting"]
+if TYPE_CHECKING:
+    from inbounds.advice import Recommendation
+    from inbounds.ledger import Ledger, Scope
 
-FAMILIES: dict[str, type[Mechanism]] = {"laplace": Laplace, "gaussian": Gaussian}
+__all__ = [
+    "Command",
+    "Family",
+    "Json",
+    "Noise",
+    "Plain",
+    "Question",
+    "Scale",
+    "SecretCommand",
+    "Target",
+    "UsageError",
+    "Wish",
+    "number",
+    "one_of",
+    "open_ledger",
+    "open_scope",
+    "picture",
+    "point",
+    "secret",
+    "with_options",
+]
+
+FAMILIES: dict[str, type[Additive]] = {"laplace": Laplace, "gaussian": Gaussian}
+
+#: Typer's error for wrong use; it has had several homes, but was always what BadParameter derives from.
+UsageError: Any = BadParameter.__mro__[1]
 
 _WHAT = "inbounds"  # who speaks in errors about options
 _DOMAIN, _SENSITIVITY = "Domain (one of these)", "Sensitivity (one of these)"
+_TARGET = "Privacy (one of epsilon, rho, rdp, mu)"
+_PICTURES = (".png", ".svg", ".pdf")
 
+_FAMILY: dict[str, Any] = {
+    "metavar": "laplace|gaussian",
+    "help": "The noise.",
+    "autocompletion": lambda: list(FAMILIES),
+}
+Family = Annotated[str, Argument(**_FAMILY)]
+OptionalFamily = Annotated[str | None, Argument(**_FAMILY)]
 Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
+_SCALE = Option(metavar="NUMBER", help="Of the noise: the Laplace b, the Gaussian sigma.")
+Scale = Annotated[float, _SCALE]
+OptionalScale = Annotated[float | None, _SCALE]
 
-
-_PAIRS = ("--interval", "--integers", "--without", "--l0", "--rdp")  # options that take two values
+_PAIRS = ("--interval", "--integers", "--without", "--l0", "--rdp", "--bounds", "--quantile")  # they take two values
 
 
 def number(option: str, text: str) -> float:
@@ -56,6 +103,9 @@ _EXAMPLES = {
     "--per-coordinate": "Give one limit for each coordinate: --per-coordinate 1,0.5.",
     "--l0": "Give how many coordinates change, and by how much at most: --l0 2 1.5.",
     "--rdp": "Give alpha and epsilon: --rdp 8 0.5.",
+    "--bounds": "Give the lower and the upper one: --bounds 0 120.",
+    "--quantile": "Give a column and a number from 0 to 1: --quantile age 0.9.",
+    "--at": "Give a true value, of a box one for each coordinate: --at 41, or --at 2,41.",
 }
 
 
@@ -85,13 +135,9 @@ class Plain(str):
 
 
 @dataclass(frozen=True)
-class Setting:
-    """The noise, where it acts and how far one person can move the answer: what most commands are told."""
+class Question:
+    """Where the answers lie, and how far one person can move them."""
 
-    family: Annotated[
-        str,
-        Argument(metavar="laplace|gaussian", help="The noise.", autocompletion=lambda: list(FAMILIES)),
-    ]
     interval: Annotated[
         tuple[str, str] | None,
         Option(
@@ -157,22 +203,6 @@ class Setting:
         str | None,
         Option(metavar="NUMBER,...", help="One limit for each coordinate.", rich_help_panel=_SENSITIVITY),
     ] = None
-    edges: Annotated[
-        str,
-        Option(
-            metavar="|".join(EDGES),
-            help="Noise conditioned on the domain, moved to its nearest point, or left as it is.",
-            autocompletion=lambda: list(EDGES),
-        ),
-    ] = "truncate"
-    granularity: Annotated[
-        float | None,
-        Option(metavar="POWER OF TWO", help="Answers are multiples of it; found by itself if left out."),
-    ] = None
-
-    @property
-    def mechanism(self) -> type[Mechanism]:
-        return FAMILIES[check.choice(_WHAT, "the noise", self.family, FAMILIES)]
 
     def read_domain(self) -> Domain:
         given = {
@@ -217,44 +247,210 @@ class Setting:
         value = cast(float, given[kind])
         return value if kind == "--sensitivity" else {"--l1": L1, "--l2": L2, "--linf": Linf}[kind](value)
 
-    def with_scale(self, scale: float) -> Mechanism:
+    def read(self) -> dict[str, Any]:
+        """Domain and sensitivity, as the package takes them."""
         domain = self.read_domain()
-        return self.mechanism(
-            domain,
-            scale=scale,
-            sensitivity=self.read_sensitivity(domain),
-            edges=self.edges,
-            granularity=self.granularity,
+        return {"domain": domain, "sensitivity": self.read_sensitivity(domain)}
+
+
+@dataclass(frozen=True)
+class Target:
+    """The privacy that is wanted."""
+
+    epsilon: Annotated[float | None, Option(metavar="NUMBER", help="Pure, or with delta.", rich_help_panel=_TARGET)] = (
+        None
+    )
+    delta: Annotated[float | None, Option(metavar="NUMBER", help="Goes with epsilon.", rich_help_panel=_TARGET)] = None
+    rho: Annotated[float | None, Option(metavar="NUMBER", help="Zero-concentrated DP.", rich_help_panel=_TARGET)] = None
+    rdp: Annotated[
+        tuple[str, str] | None,
+        Option(metavar="ALPHA EPSILON", help="Renyi DP of one order.", rich_help_panel=_TARGET),
+    ] = None
+    mu: Annotated[float | None, Option(metavar="NUMBER", help="Gaussian DP.", rich_help_panel=_TARGET)] = None
+
+    def read(self, **other: Any) -> dict[str, Any]:
+        """What was given, by name; exactly one target, or one of the ``other`` options in its place."""
+        targets = {"--epsilon": self.epsilon, "--rho": self.rho, "--rdp": self.rdp, "--mu": self.mu}
+        targets["--delta"] = self.delta if self.epsilon is None else None  # alone, the package refuses it
+        named = {f"--{name}": value for name, value in other.items()}
+        choices = ", ".join(["--epsilon (with or without --delta), --rho, --rdp, --mu", *named])
+        one_of("the privacy target", targets | named, "For instance --epsilon 1.", options=choices)
+        order = None if self.rdp is None else (number("--rdp", self.rdp[0]), number("--rdp", self.rdp[1]))
+        given = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho, "rdp": order, "mu": self.mu}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How noise is added."""
+
+    edges: Annotated[
+        str,
+        Option(
+            metavar="|".join(EDGES),
+            help="Noise conditioned on the domain, moved to its nearest point, or left as it is.",
+            autocompletion=lambda: list(EDGES),
+        ),
+    ] = "truncate"
+    granularity: Annotated[
+        float | None,
+        Option(metavar="POWER OF TWO", help="Answers are multiples of it; found by itself if left out."),
+    ] = None
+
+    def calibrate(self, family: str, question: Question, target: Target, **how: Any) -> Additive:
+        made = _family(family)
+        return made.calibrate(**question.read(), **target.read(), **self._as_given, **how)
+
+    def with_scale(self, family: str, question: Question, scale: float) -> Additive:
+        return _family(family)(**question.read(), scale=scale, **self._as_given)
+
+    def mechanism(self, family: str, question: Question, target: Target, scale: float | None) -> Additive:
+        """By its scale, or by a target."""
+        target.read(scale=scale)
+        if scale is None:
+            return self.calibrate(family, question, target)
+        return self.with_scale(family, question, scale)
+
+    @property
+    def _as_given(self) -> dict[str, Any]:
+        return {"edges": self.edges, "granularity": self.granularity}
+
+
+def _family(name: str) -> type[Additive]:
+    if any(letter.isdigit() for letter in name):  # a true value in the wrong place is not repeated
+        step = "A true value does not stand here."
+        check.refuse(_WHAT, "the noise", f"one of {', '.join(map(repr, FAMILIES))}", Plain("a number"), step)
+    return FAMILIES[check.choice(_WHAT, "the noise", name, FAMILIES)]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """By what mechanisms are compared."""
+
+    loss: Annotated[
+        str,
+        Option(metavar="|".join(LOSSES), help="The error that counts.", autocompletion=lambda: list(LOSSES)),
+    ] = "squared"
+    criterion: Annotated[
+        str | None,
+        Option(
+            metavar="|".join(CRITERIA),
+            help="Least error on average over the domain, or at the worst true value; no bias; or no mass at the ends.",
+            autocompletion=lambda: list(CRITERIA),
+        ),
+    ] = None
+    optimum: Annotated[
+        bool | None,
+        Option(
+            "--optimum/--no-optimum",
+            help="Find the least possible error always, which may take a minute; or never. Else where it is quick.",
+            show_default=False,
+        ),
+    ] = None
+
+    def recommend(self, question: Question, target: Target) -> Recommendation:
+        from inbounds.advice import recommend
+
+        given: dict[str, Any] = question.read() | target.read() | asdict(self)
+        return recommend(**given)
+
+
+# ---------------------------------------------------------------- values, files, ledgers
+
+
+def point(text: str, domain: Domain) -> Any:
+    """A public true value, to compute with: a number, or one for each coordinate of a box."""
+    found = [number("--at", part) for part in text.split(",")]
+    if len(found) != getattr(domain, "dimension", 1) or not domain.contains_all(np.array(found)):
+        check.refuse(_WHAT, "--at", "in the domain", text, _EXAMPLES["--at"])
+    return found if isinstance(domain, Box) else found[0]
+
+
+def secret(value: str | None, source: Path | None, domain: Domain) -> Any:
+    """The true value, from an option, a file or standard input; no message ever shows it."""
+    if value is not None and source is not None:
+        raise ParameterError(f"{_WHAT}: the true value must come from one place; got --value and --from. Drop --value.")
+    if value is not None:
+        text = value
+    elif source is not None and str(source) != "-":
+        text = source.read_text(encoding="utf-8", errors="replace")
+    else:
+        text = getpass("True value (not shown): ") if sys.stdin.isatty() else sys.stdin.read()
+    words = text.replace(",", " ").split()
+    wanted = getattr(domain, "dimension", 1)
+    numbers = []
+    for word in words[: wanted + 1]:
+        try:
+            numbers.append(float(word))
+        except ValueError:
+            words = []
+    if len(words) != wanted:
+        form = "one number, as 41.3" if wanted == 1 else f"{wanted} numbers, one for each coordinate"
+        raise ParameterTypeError(
+            f"{_WHAT}: the true value must be {form}; got something else. It is not shown: it is secret. Give it on "
+            "standard input, in a file with --from, or with --value."
         )
+    return numbers if isinstance(domain, Box) else numbers[0]
 
 
-def with_setting(command: Callable[..., None]) -> Callable[..., None]:
-    """Put the options of :class:`Setting` in the place of a command's ``setting``: Typer reads them off parameters."""
-    hints = get_type_hints(Setting, include_extras=True)
-    shared = [
+def picture(option: str, path: Path) -> None:
+    """Refuse before the work what could not be saved after it."""
+    from inbounds import plots
+
+    plots.require()
+    if path.suffix.lower() not in _PICTURES:
+        step = "The ending sets the format."
+        check.refuse(_WHAT, option, f"a file name ending in {', '.join(_PICTURES)}", str(path), step)
+    if not path.parent.is_dir():
+        check.refuse(_WHAT, option, "in a folder that exists", str(path), f"Make {path.parent} first.")
+
+
+def open_ledger(where: str, *, create: bool = False) -> Ledger:
+    """By default it must exist: a mistyped path is no fresh budget."""
+    from inbounds.ledger import Ledger
+
+    return Ledger.open(where, create=create)
+
+
+def open_scope(ledger: Ledger, path: str) -> Scope:
+    return ledger.scope(path.split("/"))
+
+
+# ---------------------------------------------------------------- commands
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Put the options of dataclasses in the place of parameters of that type: Typer reads them off parameters."""
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    groups: dict[str, Any] = {p.name: p.annotation for p in own if is_dataclass(p.annotation)}
+    parameters = [
+        q.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for p in own
+        for q in (_parameters(groups[p.name]) if p.name in groups else [p])
+    ]
+
+    @functools.wraps(command)
+    def run(**options: Any) -> None:
+        made = {name: kind(**{f.name: options.pop(f.name) for f in fields(kind)}) for name, kind in groups.items()}
+        command(**made, **options)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+def _parameters(group: type) -> list[inspect.Parameter]:
+    own = vars(sys.modules[group.__module__])  # else functions in them lose their globals
+    hints = get_type_hints(group, own, include_extras=True)
+    return [
         inspect.Parameter(
             f.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=inspect.Parameter.empty if f.default is MISSING else f.default,
             annotation=hints[f.name],
         )
-        for f in fields(Setting)
+        for f in fields(group)
     ]
-    own = [
-        p.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for p in inspect.signature(command, eval_str=True).parameters.values()
-        if p.name != "setting"
-    ]
-
-    @functools.wraps(command)
-    def run(**options: Any) -> None:
-        setting = Setting(**{p.name: options.pop(p.name) for p in shared})
-        command(setting=setting, **options)
-
-    parameters = [*shared, *own]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in parameters}
-    return run
 
 
 class Command(TyperCommand):
@@ -265,6 +461,8 @@ class Command(TyperCommand):
     """
 
     def parse_args(self, ctx: Any, args: Sequence[str]) -> list[str]:
+        if ctx.resilient_parsing:  # the shell asks how half a line might go on
+            return super().parse_args(ctx, list(args))
         words, rest = [], list(args)
         while rest:
             words.append(rest.pop(0))
@@ -272,8 +470,27 @@ class Command(TyperCommand):
                 continue
             two = [word for word in rest[:2] if not word.startswith("--")]
             if len(two) < 2:
-                shown = Plain(" ".join(two) or "nothing")
-                check.refuse(_WHAT, words[-1], "followed by two numbers", shown, _EXAMPLES[words[-1]])
+                shown = Plain("one" if two else "none")
+                check.refuse(_WHAT, words[-1], "followed by two values", shown, _EXAMPLES[words[-1]])
             words += [":".join(two)] if words[-1] == "--without" else two
             del rest[:2]
         return super().parse_args(ctx, words)
+
+
+class SecretCommand(Command):
+    """A command among whose words a true value may be: what does not belong there is not repeated."""
+
+    def parse_args(self, ctx: Any, args: Sequence[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except UsageError as error:
+            if not _STRAY.search(error.format_message()):
+                raise
+        raise UsageError(
+            "There is a word too many. It is not shown: it may be the true value, which is read from standard input, "
+            "from a file with --from, or from --value",
+            ctx=ctx,
+        )
+
+
+_STRAY = re.compile(r"unexpected extra|such option: -\d")

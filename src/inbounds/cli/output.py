@@ -12,8 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from decimal import ROUND_CEILING, Context, Decimal
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
@@ -22,29 +21,46 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
-from inbounds.auditing.report import plain
+from inbounds import events
+from inbounds.accounting import Budget
+from inbounds.advice import Comparison
+from inbounds.auditing.report import plain, shortened
+from inbounds.composition import Guarantee
 from inbounds.domain import Box, Domain, Line
-from inbounds.mechanism import Gaussian, Mechanism
-from inbounds.numerics import Bound
+from inbounds.events import Draw, Event
+from inbounds.mechanism import Additive, Gaussian, Mechanism
+from inbounds.numerics import Bound, rounded
 from inbounds.sensitivity import L0, PerCoordinate, Sensitivity
+
+if TYPE_CHECKING:
+    from inbounds.ledger import Record, Scope
 
 __all__ = [
     "Fact",
+    "amounts",
+    "asked",
     "console",
     "errors",
     "exact",
     "facts",
+    "places",
     "plain",
+    "print_comparison",
+    "print_event",
+    "print_history",
     "print_json",
     "print_mechanism",
+    "print_rows",
+    "print_scopes",
     "record",
+    "span",
     "steps",
     "working",
 ]
 
-_UP = Context(prec=6, rounding=ROUND_CEILING)
 _ERRORS = ("bias", "sd", "rmse", "mae")
 _SIDES = 4  # coordinates that a table shows
+_RELEASES = 20  # kinds of release that it shows
 _FAR = 60.0  # scales from an end at which nothing of the end is felt
 _EDGES = {
     "truncate": "truncate: noise conditioned on the domain",
@@ -63,10 +79,12 @@ def print_json(found: dict[str, Any]) -> None:
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
-    """Say that something is being computed, on a terminal only."""
+def working(what: str, *, long: bool = False) -> Iterator[None]:
+    """Say that something is being computed: on a terminal while it is; elsewhere a line, if it may take ``long``."""
     out = console(stderr=True)
     if not out.is_terminal:
+        if long:
+            out.print(f"{what}: this may take a minute", soft_wrap=True)
         yield
         return
     with out.status(what):
@@ -102,12 +120,9 @@ def exact(x: Any) -> str:
     return repr(x).removesuffix(".0")
 
 
-def rounded_up(x: float) -> str:
-    """A privacy parameter for people: six digits, never below the number itself."""
-    if not math.isfinite(x):
-        return str(x)
-    up = _UP.create_decimal(Decimal(repr(float(x)))).normalize()  # 0.1 is a tenth
-    return f"{up:f}" if -5 <= up.adjusted() < 6 else str(up).lower()
+def asked(target: dict[str, Any]) -> str:
+    """A privacy target, as it was given."""
+    return ", ".join(f"{name} = {exact(value)}" for name, value in target.items())
 
 
 def _ends(lower: float, upper: float) -> str:
@@ -142,7 +157,7 @@ def _sensitivity(sensitivity: Sensitivity) -> str:
     return f"{norm[type(sensitivity).__name__]} at most {exact(sensitivity.value)}"
 
 
-def _grid(mechanism: Mechanism) -> str:
+def _grid(mechanism: Additive) -> str:
     if mechanism.domain.lattice:
         return "whole numbers"
     steps = sorted(set(np.atleast_1d(mechanism.grid).tolist()))
@@ -173,11 +188,11 @@ class Fact:
                 f"none ({self.bound.reason})" if self.bound.exact else f"none proven ({self.bound.reason})",
             )
         kind = "exact" if self.bound.exact else "proven bound, may be larger than needed"
-        return self.name, at, f"{rounded_up(self.bound)} ({kind}: {self.bound.reason})"
+        return self.name, at, f"{rounded(self.bound)} ({kind}: {self.bound.reason})"
 
 
 def facts(
-    mechanism: Mechanism,
+    mechanism: Mechanism | Guarantee,
     *,
     epsilons: Sequence[float] = (),
     deltas: Sequence[float] = (),
@@ -210,7 +225,7 @@ def record(mechanism: Mechanism) -> dict[str, Any]:
         "family": type(mechanism).__name__.lower(),
         "domain": where,
         "sensitivity": how,
-        "edges": mechanism.edges,
+        "edges": getattr(mechanism, "edges", None),
         "scale": mechanism.scale,
         "grid": mechanism.grid,
         "python": repr(mechanism),
@@ -230,7 +245,7 @@ def _inside(domain: Line, scale: float) -> float:
     return float(np.floor(point)) if domain.lattice else point
 
 
-def _places(mechanism: Mechanism) -> list[tuple[str, Any]]:
+def places(mechanism: Additive) -> list[tuple[str, Any]]:
     """The true values whose error is told: the ends, the ends of holes, and a point far from all of them."""
     domain, scale = mechanism.domain, mechanism.scale
     if isinstance(domain, Box):
@@ -249,11 +264,11 @@ def _places(mechanism: Mechanism) -> list[tuple[str, Any]]:
     return [(name, x) for name, x in places if math.isfinite(x)]
 
 
-def errors(mechanism: Mechanism) -> list[dict[str, Any]]:
+def errors(mechanism: Additive) -> list[dict[str, Any]]:
     """Where, and the expected error there: bias, sd, rmse, mae, and the chance of an answer at either end."""
     return [
         {"where": name, "true_value": at, **asdict(cast(Any, mechanism.at(at)).error())}
-        for name, at in _places(mechanism)
+        for name, at in places(mechanism)
     ]
 
 
@@ -261,7 +276,7 @@ def errors(mechanism: Mechanism) -> list[dict[str, Any]]:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: int = 0) -> Table:
-    """A table without frame whose last ``numbers`` columns are set flush right."""
+    """A table without frame whose last ``numbers`` columns are set flush right. The first column is never wrapped."""
     made = Table(box=SIMPLE_HEAD, show_header=any(header), show_edge=False, pad_edge=False, header_style="bold")
     for i, name in enumerate(header):
         right = i >= len(header) - numbers
@@ -271,7 +286,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: int 
     return made
 
 
-def _error_rows(mechanism: Mechanism) -> Iterator[tuple[str, ...]]:
+def _error_rows(mechanism: Additive) -> Iterator[tuple[str, ...]]:
     for e in errors(mechanism):
         vector = np.ndim(e["true_value"]) > 0
         for i in range(min(len(e["true_value"]), _SIDES) if vector else 1):
@@ -281,7 +296,7 @@ def _error_rows(mechanism: Mechanism) -> Iterator[tuple[str, ...]]:
             yield where, f"{true:.6g}", *(f"{x:.4g}" for x in (bias, *rest))
 
 
-def print_mechanism(mechanism: Mechanism, known: Sequence[Fact], *, asked: str = "") -> None:
+def print_mechanism(mechanism: Additive, known: Sequence[Fact], *, asked: str = "") -> None:
     """Everything about a mechanism, in three tables."""
     scale = repr(mechanism.scale)
     rows = [
@@ -301,3 +316,155 @@ def print_mechanism(mechanism: Mechanism, known: Sequence[Fact], *, asked: str =
     ):
         out.print()
         out.print(made)
+
+
+def _named(leaf: Event) -> str:
+    return repr(leaf.mechanism) + (f", {leaf.note}" if leaf.note else "") if isinstance(leaf, Draw) else repr(leaf)
+
+
+def print_event(event: Event, known: Sequence[Fact]) -> None:
+    """What was released, and what it guarantees."""
+    rows = [(shortened(_named(leaf)), f"{times}") for leaf, times in event.leaves()]
+    more = [(f"... and {len(rows) - _RELEASES} kinds more", "")] if len(rows) > _RELEASES else []
+    out = console()
+    out.print(table(("released", "times"), [*rows[:_RELEASES], *more], numbers=1))
+    out.print()
+    out.print(table(("guarantee", "for", "value"), [fact.row() for fact in known]))
+
+
+def print_rows(rows: Sequence[tuple[str, str]]) -> None:
+    """Names and what they stand for."""
+    console().print(table(("", ""), rows))
+
+
+# ---------------------------------------------------------------- choices
+
+
+def print_comparison(found: Comparison, reason: str) -> None:
+    """Mechanisms, the best first: the error that was asked about, on average and at worst, beside the limit."""
+    key = "rmse" if found.loss == "squared" else "mae"
+    averaged = found.at is None and any(entry.average for entry in found)
+    heads = [f"average\n{key}"] if averaged else []
+    heads += [key if found.at is not None else f"worst\n{key}", "bias", "at\nends", f"{found.level:.0%}\nwidth"]
+    heads += ["over\nlimit"] if found.limit else []
+    rows = []
+    for entry in found:
+        worst, average = entry.worst, entry.average
+        bias = 0.0 if abs(worst.bias) < 1e-9 * worst.rmse else worst.bias  # rounding in what cancels by symmetry
+        cells = [entry.name + ("" if entry.in_range else " *")]
+        cells += [f"{getattr(average, key):.4g}" if average else ""] if averaged else []
+        cells += [f"{getattr(worst, key):.4g}", f"{bias:.4g}", f"{worst.ends:.3f}", f"{(average or worst).width:.4g}"]
+        cells += [f"{found.ratio(entry):.3f}"] if found.limit else []
+        rows.append(cells)
+    out = console()
+    out.print(table(("mechanism", *heads), rows, numbers=len(heads)))
+    out.print()
+    for line in (*_notes(found), reason):
+        if line:
+            out.print(line)
+
+
+def _notes(found: Comparison) -> Iterator[str]:
+    if found.limit is not None:
+        what = "The limit" if found.limit.attained else "A lower bound of the limit"
+        yield f"{what} is a mean {found.loss} loss of {found.limit.value:.4g} ({found.limit.source})."
+    if any(not entry.in_range for entry in found):
+        yield "* answers may leave the domain"
+    reasons: dict[str, list[str]] = {}
+    for name, reason in found.skipped.items():
+        reasons.setdefault(reason, []).append(name)
+    for reason, names in reasons.items():
+        yield f"Left out: {'; '.join(names)}. {reason}"
+
+
+def span(mechanism: Mechanism, value: Any, lower: Any, upper: Any) -> list[tuple[str, str]]:
+    """The answer and its interval, a pair for each coordinate, as exactly as the noise makes sense of: a thousandth.
+
+    The ends are rounded outwards, but not beyond the domain.
+    """
+    digits = max(0, 3 - math.floor(math.log10(np.min(mechanism.scale)))) if not mechanism._whole_answers else 0
+    unit, domain = 10.0**digits, mechanism.domain
+    low = np.maximum(np.floor(np.asarray(lower, dtype=np.float64) * unit) / unit, domain.lower)
+    high = np.minimum(np.ceil(np.asarray(upper, dtype=np.float64) * unit) / unit, domain.upper)
+    return [
+        (f"{x:.{digits}f}", f"from {a:.{digits}f} to {b:.{digits}f}")
+        for x, a, b in zip(*(np.atleast_1d(v).tolist() for v in (value, low, high)), strict=True)
+    ]
+
+
+# ---------------------------------------------------------------- budgets
+
+
+def amounts(found: dict[str, Any], *, up: bool = True) -> str:
+    """Privacy in words, rounded up (what is spent) or down (what is left)."""
+    return ", ".join(f"{name} {rounded(x, up=up, digits=9)}" for name, x in found.items())
+
+
+def budget_words(budget: Budget, renews: str | None) -> str:
+    given = {name: x for name, x in budget.to_json().items() if name not in ("version", "own")}
+    return amounts(given, up=False) + (f", every {renews}" if renews else "")
+
+
+def print_scopes(scopes: Sequence[Scope]) -> None:
+    """Budgets, what is spent of them and what is left."""
+    rows = [
+        (
+            "/".join(scope.path),
+            budget_words(scope.budget, scope.renews),
+            amounts(scope.spent()),
+            amounts(scope.remaining(), up=False),
+            f"{len(scope.unfinished())}",
+        )
+        for scope in scopes
+    ]
+    open_ones = any(row[-1] != "0" for row in rows)
+    heads = ("scope", "budget", "spent", "left for one release", "unfinished")[: 4 + open_ones]
+    console().print(table(heads, [row[: len(heads)] for row in rows], numbers=open_ones))
+
+
+def print_history(records: Sequence[Record], budgets: dict[tuple[str, ...], Budget]) -> None:
+    """What is recorded, oldest first; ``budgets`` has the budget of every scope."""
+    rows = [
+        (
+            record.at[:19].replace("T", " "),
+            "/".join(record.scope),
+            record.kind,
+            record.key or "",
+            _recorded(record, budgets),
+        )
+        for record in records
+    ]
+    console().print(table(("when (UTC)", "scope", "what", "key", ""), rows))
+
+
+def _recorded(record: Record, budgets: dict[tuple[str, ...], Budget]) -> str:
+    content = record.content
+    if record.kind == "scope":
+        return budget_words(budgets[record.scope], content["renews"])
+    if record.kind == "commit":
+        return f"answer {_short(content['answer'])}"
+    if record.kind == "reserve":
+        spender = tuple(content["scope"])
+        where = "" if spender == record.scope else f" by {'/'.join(spender)}"
+        return f"{amounts(budgets[record.scope].spent(tuple(content['charge'])))}{where}: {_releases(content)}"
+    if record.kind == "refuse":
+        full = tuple(content["by"])  # the charge is in its terms
+        cost = amounts(budgets[full].spent(tuple(content["charge"])))
+        return f"no room for {cost} in {'/'.join(full)}: {_releases(content)}"
+    return str(content.get("period", ""))
+
+
+def _short(answer: Any) -> str:
+    if isinstance(answer, list):
+        return shortened(", ".join(map(_short, answer)), 60)
+    return f"{answer:.8g}" if isinstance(answer, float) else shortened(str(answer), 60)
+
+
+def _releases(content: dict[str, Any]) -> str:
+    leaves = list(events.from_json(content["event"]).leaves())
+    if len(leaves) == 1 and isinstance(leaf := leaves[0][0], Draw):
+        text = f"{type(leaf.mechanism).__name__} on {describe(leaf.mechanism.domain)}"
+    else:
+        text = "; ".join(_named(leaf) for leaf, _ in leaves)
+    times = sum(times for _, times in leaves)
+    return shortened(text) + (f", {times} releases" if times > 1 else "")

@@ -406,6 +406,7 @@ def quantile(p: FloatArray, lo: FloatArray, hi: FloatArray, scale: float) -> Flo
 
 _NODES, _WEIGHTS = legendre(64)
 _LONGEST_SUM = 1 << 23
+_SHORT_SUM = 1 << 14  # never too long, however many there are: taken in parts
 
 
 def piece_moments(
@@ -419,15 +420,25 @@ def piece_moments(
     length = np.where(np.isfinite(log), np.minimum(hi - lo, FAR * scale), 0.0)
     base = np.where(np.isfinite(log), start, 0.0)
     count = int(np.max(length, initial=0.0)) + 1
-    if lattice and count * length.size <= _LONGEST_SUM:
-        nodes = np.arange(count, dtype=np.float64)
-        y = np.minimum(nodes, length[..., None])
-        weight = np.exp(-y / scale) * (nodes <= length[..., None])
+    if lattice and (count <= _SHORT_SUM or count * length.size <= _LONGEST_SUM):
+        flat, rows = length.reshape(-1), max(1, _LONGEST_SUM // count)
+        parts = [_sums(flat[i : i + rows], count, scale) for i in range(0, max(flat.size, 1), rows)]
+        mean, var = (np.concatenate(v).reshape(length.shape) for v in zip(*parts, strict=True))
     else:
         half = 0.5 if lattice else 0.0  # midpoint rule, good to 1 / scale^2: used for long sums only
         y = (length + 2.0 * half)[..., None] * _NODES - half
-        weight = _WEIGHTS * np.exp(-y / scale)
+        mean, var = _weighted(y, _WEIGHTS * np.exp(-y / scale))
+    return log, np.where(flip, s - base - mean, s + base + mean), var
+
+
+def _sums(length: FloatArray, count: int, scale: float) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of the distance from the nearer end, by sums of at most ``count`` terms."""
+    nodes = np.arange(count, dtype=np.float64)
+    y = np.minimum(nodes, length[:, None])
+    return _weighted(y, np.exp(-y / scale) * (nodes <= length[:, None]))
+
+
+def _weighted(y: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     total = weight.sum(axis=-1)
     mean = (weight * y).sum(axis=-1) / total
-    var = (weight * np.square(y - mean[..., None])).sum(axis=-1) / total
-    return log, np.where(flip, s - base - mean, s + base + mean), var
+    return mean, (weight * np.square(y - mean[..., None])).sum(axis=-1) / total

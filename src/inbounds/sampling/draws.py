@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from inbounds._checks import FloatArray
-from inbounds.domain import Box, Domain
-from inbounds.sampling import exact, gaussian, laplace
+from inbounds.domain import Box, Domain, Line
+from inbounds.sampling import gaussian, laplace
 from inbounds.sampling.entropy import Keystream, Source, pool
 from inbounds.sampling.grid import Grid, positions, step_of
 from inbounds.sampling.inversion import CHUNK, Indices, Kernel, borrow
 
-__all__ = ["Sampler", "sampler"]
+__all__ = ["LineSampler", "Sampler", "sampler"]
 
 _FARTHEST = 2.0**700  # on unbounded domains a true value beyond this is taken as this: no position overflows
 
@@ -28,7 +28,10 @@ def sampler(
 ) -> Sampler:
     """The sampler of a mechanism; ``what`` names it in errors."""
     step = step_of(what, domain, scale, granularity)
-    return (_BoxSampler if isinstance(domain, Box) else _LineSampler)(family, domain, scale, edges, step)
+    if isinstance(domain, Box):
+        return _BoxSampler(family, domain, scale, edges, step)
+    ends = np.array(domain.pieces) if edges == "truncate" else np.array([[-math.inf, math.inf]])
+    return LineSampler(_kernel(family, scale, ends, step, domain.lattice), domain, edges, step)
 
 
 class Sampler:
@@ -48,18 +51,17 @@ class Sampler:
         raise NotImplementedError
 
 
-class _LineSampler(Sampler):
+class LineSampler(Sampler):
+    """Draws of any kernel on a one-dimensional domain, moved into it where edges are clamped."""
+
     grid: float
 
-    def __init__(self, family: str, domain: Any, scale: float, edges: str, step: Any) -> None:
+    def __init__(self, kernel: Kernel, domain: Line, edges: str, step: float) -> None:
         self.grid = step
-        ends = np.array(domain.pieces)
         self._lower, self._upper = map(float, _hull(domain.lower, domain.upper))
         self._bounded = domain.bounded
-        self._clamp = Grid(ends, step) if edges == "clamp" else None
-        if edges != "truncate":
-            ends = np.array([[-math.inf, math.inf]])
-        self._kernel = _kernel(family, scale, ends, self.grid, domain.lattice)
+        self._clamp = Grid(np.array(domain.pieces), step) if edges == "clamp" else None
+        self._kernel = kernel
 
     def draw(self, q: npt.NDArray[Any], source: Source | None = None, *, clip: bool = False) -> FloatArray:
         out = np.empty(q.shape)
@@ -128,11 +130,11 @@ class _BoxSampler(Sampler):
 
 def _kernel(family: str, scale: float, ends: FloatArray, step: Any, discrete: bool, box: bool = False) -> Any:
     if not box and len(ends) > 1:
-        return (laplace.LaplaceOnSpans if family == "laplace" else gaussian.GaussianOnSpans)(scale, ends, step)
+        return (laplace if family == "laplace" else gaussian).on_spans(scale, ends, step)
     lower, upper = (ends[:, 0].copy(), ends[:, 1].copy()) if box else ends[0].tolist()
     if family == "laplace":
         return laplace.Laplace(scale, lower, upper, step, discrete=discrete)
-    if discrete and scale < exact.SUMMED_BELOW:
+    if discrete and scale < gaussian.TABLED_BELOW:
         return gaussian.GaussianBySums(scale, lower, upper)
     return gaussian.Gaussian(scale, lower, upper, step, discrete=discrete)
 

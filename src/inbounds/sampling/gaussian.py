@@ -30,17 +30,22 @@ from inbounds.sampling.inversion import (
     round_to_cell,
     settle_piece,
     tail_mass,
+    tail_of_side,
     to_unit,
     unit,
     whole_and_part,
     within,
 )
+from inbounds.sampling.rows import REACH, Rows, narrow_rows, wide_rows
 
-__all__ = ["Gaussian", "GaussianBySums", "GaussianOnSpans", "is_wide"]
+__all__ = ["Gaussian", "GaussianBySums", "GaussianOnManySpans", "GaussianOnSpans", "is_wide", "on_spans"]
 
 _DEEPEST = 10.0  # standard deviations from the true value; farther out integers decide
 _CUT = normal.TAIL_END  # an end farther away weighs less than 2^-146
 _LEAST = 2.0**-76  # tails smaller than this are left to integers
+#: Below this sigma whole numbers are drawn from tables of sums.
+TABLED_BELOW = 4096.0
+_MOST = 0.503  # and, on spans, those larger than this
 
 
 def _effective(scale: float, discrete: bool) -> float:
@@ -158,7 +163,7 @@ class Gaussian:
 
 
 class GaussianBySums:
-    """Whole numbers with sigma below 64: the tail sums T(j) of exp(-i^2 / 2 sigma^2) over i >= j from a table.
+    """Whole numbers with sigma below 4096: the tail sums T(j) of exp(-i^2 / 2 sigma^2) over i >= j from a table.
 
     The middle, of weight 1, is split evenly between the sides; a tail V Z plus the sum beyond the end lies between
     T(j + 1) and T(j) for the draw j steps away. Here ``margin`` is relative to that sum.
@@ -166,10 +171,11 @@ class GaussianBySums:
 
     def __init__(self, scale: float, lower: Any, upper: Any) -> None:
         self._tails = exact.GaussianTails(scale)
+        # up to the last weight above 2^-150
         count = math.ceil(scale * math.sqrt(2.0 * 150.0 * math.log(2.0))) + 2
-        precision = 320
-        sums = [self._tails.tail(j, precision)[0] for j in range(count + 2)]
-        self._sums = np.array([math.ldexp(float(x), -precision) for x in sums])
+        y = np.arange(count + 2.0) ** 2 / (2.0 * scale * scale)
+        weights = np.where(y <= normal.DECAY_END, normal.decay(np.minimum(y, normal.DECAY_END)), 0.0)
+        self._sums = np.cumsum(weights[::-1])[::-1].copy()
         self._count = count
         self._unbounded = not np.all(np.isfinite(upper - lower))
         ascending = np.ascontiguousarray(self._sums[:0:-1])
@@ -177,7 +183,9 @@ class GaussianBySums:
         span = np.minimum(upper - lower, count)
         whole = 1.0 + self._sums[1] - self._sums[np.asarray(span, dtype=np.int64) + 1]
         one = np.ones_like(lower) if isinstance(lower, np.ndarray) else 1.0
-        self.frame = Frame.of(lower, upper, one, scale, math.inf, (64.0 + 8.0 * self._sums[1] / whole) * ROUND)
+        entry = normal.DECAY_ERROR + 1.3 * scale + 4.0
+        margin = 48.0 + 2.0 * (130.0 + entry) + (8.0 + 2.0 * entry) * self._sums[1] / whole
+        self.frame = Frame.of(lower, upper, one, scale, math.inf, margin * 1.02 * ROUND)
         self._above = np.concatenate([[math.inf], self._sums[1:]])  # the middle has no upper edge
         self._list: list[float] = self._sums.tolist()
 
@@ -234,8 +242,115 @@ class GaussianBySums:
         return settle_piece(self.frame.at(coordinate), law, guess, words, source, discrete=True)
 
 
+def on_spans(scale: float, ends: FloatArray, step: float) -> GaussianOnSpans | GaussianOnManySpans:
+    """The kernel for pieces with holes between them."""
+    narrow = ends[-1, 1] - ends[0, 0] < scale
+    rows = (narrow_rows if narrow else wide_rows)(scale, ends)
+    return GaussianOnManySpans(scale, ends, step) if rows is None else GaussianOnSpans(scale, ends, step, rows)
+
+
 class GaussianOnSpans:
-    """Real pieces with holes between them.
+    """Real pieces with holes between them, by tables over the true values.
+
+    The mass of the domain up to the draw, U Z, and a constant of the part in which the draw lies (see ``rows``) make a
+    value of the normal distribution function: of a tail, or on narrow domains (one standard deviation wide) of Phi less
+    1/2. A draw computed in the wrong part comes out at an end of a piece or outside: integers decide.
+    """
+
+    def __init__(self, scale: float, ends: FloatArray, step: float, rows: Rows) -> None:
+        self._sigma, self._rows = scale, rows
+        self._lo, self._hi = ends[:, 0].copy(), ends[:, 1].copy()
+        width = float(self._hi[-1] - self._lo[0])
+        self._wide = width >= scale
+        if self._wide:
+            reach = min(width / scale * (1.0 + 1e-9) + 1e-9, REACH)
+            error = 1.26 * (37.0 + rows.whole_error) + rows.constant_error
+            margin = scale / step * (error + (2.2 + normal.INVERSE_ERROR) * max(reach, 1.0)) * ROUND
+        else:
+            reach = 1.0
+            filled = math.fsum(self._hi - self._lo)
+            error = width * (1.65 * normal.HALF_ERROR + normal.HALF_INVERSE_ERROR + 13.0)
+            margin = (error + filled * 3.3 * rows.whole_error) / step * ROUND
+        self.frame = Frame.of(self._lo[0], self._hi[-1], step, scale / step, reach, margin * 1.05 + 8.0 * ROUND)
+        self._first, self._last = positions(self._lo, self._hi, step)
+        self._law: Any = partial(exact.Gaussian, scale=scale)
+        self._settler = Settler(ends, step)
+
+    def many(self, w: Work, frame: Frame, source: Source) -> None:
+        self._rows.find(w)
+        to_unit(w.words, w.bits, w.v)
+        self._rows.part(w)
+        if self._wide:
+            np.right_shift(w.found, 63, out=w.mask)  # -1 on the left
+            np.bitwise_xor(w.found, w.mask, out=w.found)
+            np.invert(w.mask, out=w.mask)
+            tail_of_side(w, source)
+            np.add(w.v, w.e, out=w.v)
+            np.clip(w.v, _LEAST, _MOST, out=w.e)
+            np.not_equal(w.v, w.e, out=w.beyond)
+            np.logical_or(w.unsure, w.beyond, out=w.unsure)
+            normal.tail_inverse(w.e, w.v, w.normal)
+            np.greater(w.v, frame.reach, out=w.beyond)
+            np.logical_or(w.unsure, w.beyond, out=w.unsure)
+            np.invert(w.mask, out=w.mask)
+            flip(w.v, w.mask.view(np.float64), w.bits)
+        else:
+            np.multiply(w.v, w.z, out=w.v)
+            np.add(w.v, w.e, out=w.v)
+            normal.half_inverse(w.v, w.v, w.normal)
+            w.unsure.fill(False)
+        # the draw lies in that piece, and not next to its ends
+        np.multiply(w.v, self._sigma, out=w.x)
+        slack = 2.0 * frame.margin * frame.step
+        self._lo.take(w.found, out=w.a, mode="clip")
+        np.subtract(w.a, w.q, out=w.a)
+        np.add(w.a, slack, out=w.a)
+        np.greater_equal(w.x, w.a, out=w.beyond)
+        np.invert(w.beyond, out=w.beyond)
+        np.logical_or(w.unsure, w.beyond, out=w.unsure)
+        self._hi.take(w.found, out=w.a, mode="clip")
+        np.subtract(w.a, w.q, out=w.a)
+        np.subtract(w.a, slack, out=w.a)
+        np.less_equal(w.x, w.a, out=w.beyond)
+        np.invert(w.beyond, out=w.beyond)
+        np.logical_or(w.unsure, w.beyond, out=w.unsure)
+        whole_and_part(w.q, frame.step, w.f, w.x)
+        np.multiply(w.v, frame.ratio, out=w.v)
+        np.add(w.v, w.x, out=w.v)
+        self._first.take(w.found, out=w.a, mode="clip")
+        self._last.take(w.found, out=w.e, mode="clip")
+        round_to_cell(w, frame._replace(first=w.a, last=w.e))
+
+    def one(self, q: float, n: int) -> float | None:
+        if near_end(n):
+            return None
+        frame = self.frame
+        z, constant, piece = self._rows.one(q, unit(n))
+        if self._wide:
+            right = piece >= 0
+            p = unit(n ^ FULL if right else n) * z + constant
+            if not _LEAST <= p <= _MOST:
+                return None
+            t = normal.tail_inverse_one(p)
+            if not t <= frame.reach:
+                return None
+            piece, t = (piece, t) if right else (-1 - piece, -t)
+        else:
+            t = normal.half_inverse_one(unit(n) * z + constant)
+        slack = 2.0 * frame.margin * frame.step
+        if not self._lo[piece] - q + slack <= t * self._sigma <= self._hi[piece] - q - slack:
+            return None
+        x = q / frame.step
+        whole = round(x)
+        position = round_one(whole, t * frame.ratio + (x - whole), frame)
+        return None if position is None else within(position, self._first[piece], self._last[piece])
+
+    def settle(self, q: float, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
+        return self._settler(self._law(q), guess, words, source)
+
+
+class GaussianOnManySpans:
+    """Real pieces with holes between them, for which tables over the true values would be too large.
 
     With the mass of every hole, and of what lies beyond the ends, a tail V Z of the domain becomes the tail Phi(-x) of
     the whole law: the missing mass beyond the draw is added, hole by hole from the outside, until the draw lies in a

@@ -132,21 +132,24 @@ def _bisect(table: FloatArray, x: FloatArray, found: Any, step: int) -> Any:
 
 
 class Guide:
-    """:func:`locate` in a table of positive numbers, faster: exponent and five more bits of x say where to start."""
-
-    _SHIFT = 47
+    """:func:`locate` in a table of positive numbers, faster: exponent and some more bits of x say where to start."""
 
     def __init__(self, table: FloatArray, least: float, most: float) -> None:
         """``table`` is sorted; x outside [least, most] is taken as the nearer of the two."""
-        self._base, last = (int(np.float64(x).view(np.int64)) >> self._SHIFT for x in (least, most))
-        starts = (np.arange(self._base, last + 2) << self._SHIFT).view(np.float64)
-        before = np.searchsorted(table, starts, side="left")
+        for bits in range(5, 10):  # until no two entries share a start, if that can be had with so few
+            self._shift = 52 - bits
+            self._base, last = (int(np.float64(x).view(np.int64)) >> self._shift for x in (least, most))
+            starts = (np.arange(self._base, last + 2) << self._shift).view(np.float64)
+            before = np.searchsorted(table, starts, side="left")
+            most_between = int(np.max(np.diff(before)))
+            if most_between <= 1:
+                break
         self._start, self._last = before[:-1].astype(np.int64), last - self._base
-        self._step = (1 << int(np.max(np.diff(before))).bit_length()) // 2
+        self._step = (1 << most_between.bit_length()) // 2
         self._table = np.concatenate([table, np.full(2 * self._step, np.inf)])
 
     def locate(self, x: FloatArray) -> Any:
-        row = np.right_shift(x.view(np.int64), self._SHIFT)
+        row = np.right_shift(x.view(np.int64), self._shift)
         np.subtract(row, self._base, out=row)
         found = np.take(self._start, np.clip(row, 0, self._last, out=row))
         return _bisect(self._table, x, found, self._step)

@@ -79,6 +79,9 @@ class Work:
         self.folded: Words = np.zeros(size, np.uint64)
         self.mask: Indices = np.zeros(size, np.int64)
         self.bits: Indices = np.zeros(size, np.int64)
+        self.row: Indices = np.zeros(size, np.int64)
+        self.index: Indices = np.zeros(size, np.int64)
+        self.found: Indices = np.zeros(size, np.int64)
         self.unsure: npt.NDArray[np.bool_] = np.zeros(size, np.bool_)
         self.beyond: npt.NDArray[np.bool_] = np.zeros(size, np.bool_)
         self.normal = normal.Work(size)
@@ -187,6 +190,11 @@ def tail_mass(w: Work, source: Source) -> None:
     np.multiply(w.v, w.z, out=w.v)
     np.subtract(w.s, w.v, out=w.s)
     np.right_shift(w.s.view(np.int64), 63, out=w.mask)
+    tail_of_side(w, source)
+
+
+def tail_of_side(w: Work, source: Source) -> None:
+    """:func:`tail_mass` where the side is given, by the mask."""
     np.bitwise_xor(w.words, w.mask.view(np.uint64), out=w.folded)
     to_unit(w.folded, w.bits, w.v)
     near = w.bits.view(np.uint64)

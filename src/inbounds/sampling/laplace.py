@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from fractions import Fraction
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ from inbounds.sampling.inversion import (
     near_end,
     round_one,
     round_to_cell,
+    select,
     select_index,
     settle_piece,
     tail_mass,
@@ -35,10 +38,12 @@ from inbounds.sampling.inversion import (
     within,
 )
 
-__all__ = ["Laplace", "LaplaceOnSpans", "is_wide"]
+__all__ = ["Laplace", "LaplaceOnShortSpans", "LaplaceOnSpans", "is_wide", "on_spans"]
 
 _DEEPEST = 50.0  # scales from the true value; farther out integers decide
 _UNDERFLOW = -700.0  # exp of less is subnormal or 0: slower, and of no weight
+_WRONG = -0.5  # or any number that shows that the piece is another one
+_LONGEST, _MOST_EXACT = 64.0, 2048  # scales from end to end, and pieces, for tables that integers make
 _STEEPEST = 600.0  # 1/b on the integers; beyond, leaving the true value has less than 2^-800 probability
 
 
@@ -84,10 +89,7 @@ class Laplace:
 
     def many(self, w: Work, frame: Frame, source: Source) -> None:
         if not self._line:
-            np.subtract(frame.lower, w.q, out=w.a)
-            np.divide(w.a, self._b, out=w.a)
-            np.subtract(w.q, frame.upper, out=w.e)
-            np.divide(w.e, self._b, out=w.e)
+            self._walls(w, frame)
         if self._wide:
             self._from_tail(w, frame, source)
         else:
@@ -104,6 +106,16 @@ class Laplace:
             flip(w.v, w.s, w.bits)
             np.add(w.x, w.v, out=w.v)
         round_to_cell(w, frame)
+
+    def _walls(self, w: Work, frame: Frame) -> None:
+        """Into ``w.a`` and ``w.e``: how far the ends are from the true value, in scales, as negative numbers."""
+        np.subtract(frame.lower, w.q, out=w.a)
+        np.divide(w.a, self._b, out=w.a)
+        np.subtract(w.q, frame.upper, out=w.e)
+        np.divide(w.e, self._b, out=w.e)
+
+    def _walls_one(self, q: float) -> tuple[float, float]:
+        return (self.frame.lower - q) / self._b, (q - self.frame.upper) / self._b
 
     def _from_tail(self, w: Work, frame: Frame, source: Source) -> None:
         for x in (w.a, w.e):
@@ -136,7 +148,7 @@ class Laplace:
         frame, half = self.frame, self._half
         if near_end(n):
             return None
-        a, e = (frame.lower - q) / self._b, (q - frame.upper) / self._b
+        a, e = self._walls_one(q)
         if self._wide:
             a, e = math.exp(max(a, _UNDERFLOW)), math.exp(max(e, _UNDERFLOW))
             left = 1.0 + half - a
@@ -161,6 +173,13 @@ class Laplace:
     def settle(self, q: float, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
         law = self._law(int(q) if self._discrete else q)
         return settle_piece(self.frame.at(coordinate), law, guess, words, source, discrete=self._discrete)
+
+
+def on_spans(scale: float, ends: FloatArray, step: float) -> LaplaceOnSpans | LaplaceOnShortSpans:
+    """The kernel for pieces with holes between them."""
+    hull, widest = ends[-1, 1] - ends[0, 0], np.max(ends[:, 1] - ends[:, 0])
+    short = widest <= scale and hull <= _LONGEST * scale and len(ends) <= _MOST_EXACT
+    return (LaplaceOnShortSpans if short else LaplaceOnSpans)(scale, ends, step)
 
 
 class LaplaceOnSpans:
@@ -277,6 +296,145 @@ class LaplaceOnSpans:
 
     def settle(self, q: float, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
         return self._settler(self._law(q), guess, words, source)
+
+
+class LaplaceOnShortSpans:
+    """Pieces with holes between them, none of them longer than the scale: where :class:`LaplaceOnSpans` would cancel.
+
+    Masses are sums of those of pieces, all positive. Let D be what the domain has beyond the outer end of a piece, in
+    units of the density there. Then -E + (1 + E) D, E = expm1(-distance of the end / b), lies beyond the true value,
+    and a tail P (in units of the density at that end) fixes the distance b t of the draw from it by
+    P = D + expm1(t). As exp(-|y - q| / b) is a product of a function of q and one of y on either side of q, the piece
+    is found in a table that does not depend on q. Its entries for the right side are negative, and come first.
+    """
+
+    def __init__(self, scale: float, ends: FloatArray, step: float) -> None:
+        self._b = b = scale
+        self._lo, self._hi = ends[:, 0].copy(), ends[:, 1].copy()
+        self._hi_table = padded(self._hi)
+        beyond_right, beyond_left, falling, starts = _densities(scale, ends)
+        count = len(ends)
+        self._beyond_right, self._beyond_left = beyond_right, beyond_left
+        # of the right side, then of the left: the outer ends, the density there, what lies beyond, where a piece begins
+        outer = np.concatenate([self._hi, self._lo])
+        self._density = np.concatenate([falling[:, 1], 1.0 / falling[:, 0]])
+        self._inverse = np.concatenate([1.0 / falling[:, 1], falling[:, 0]])
+        self._beyond = np.concatenate([beyond_right, beyond_left])
+        self._starts, self._start_table = starts.tolist(), padded(starts)
+        self._widths = np.tile(self._hi - self._lo, 2) / b  # in scales
+        self._whole, self._part = np.empty(2 * count), np.empty(2 * count)
+        whole_and_part(outer, step, self._whole, self._part)
+        first, last = positions(self._lo, self._hi, step)
+        self._first, self._last = np.tile(first, 2), np.tile(last, 2)
+        widths = self._hi - self._lo
+        mass = min(math.fsum(widths), b) * (2.72 * LIBM + 51.0 * ROUND)
+        margin = (mass + float(np.max(widths)) * (LIBM + 4.0 * ROUND)) / step * 1.02 + 8.0 * ROUND
+        self.frame = Frame.of(self._lo[0], self._hi[-1], step, b / step, math.inf, margin)
+        self._law: Any = partial(exact.Laplace, scale=scale)
+        self._settler = Settler(ends, step)
+        tables = self._density, self._inverse, self._beyond, self._widths, self._whole, self._part
+        self._lists = [x.tolist() for x in (self._lo, self._hi, *tables)]
+
+    def many(self, w: Work, frame: Frame, source: Source) -> None:
+        own = locate(self._hi_table, w.q)
+        count = self._lo.size
+        sides = (w.a, self._lo, self._b), (w.e, self._hi, -self._b)
+        for out, ends, scale in sides:
+            np.take(ends, own, out=out, mode="clip")
+            np.subtract(out, w.q, out=out)
+            np.divide(out, scale, out=out)
+            np.expm1(out, out=out)
+        for out, exponential, beyond in ((w.s, w.a, self._beyond_left), (w.z, w.e, self._beyond_right)):
+            np.add(exponential, 1.0, out=w.x)
+            np.take(beyond, own, out=out, mode="clip")
+            np.multiply(out, w.x, out=out)
+            np.subtract(out, exponential, out=out)
+        np.add(w.z, w.s, out=w.z)  # Z
+        tail_mass(w, source)
+        # the tail in units of the density at a fixed place, and the piece
+        select(w.a, w.e, w.mask, w.bits)
+        np.add(w.a, 1.0, out=w.a)
+        np.divide(w.v, w.a, out=w.v)
+        np.multiply(w.mask, count, out=w.bits)
+        np.add(own, w.bits, out=own)
+        np.add(own, count, out=own)
+        np.take(self._density, own, out=w.x, mode="clip")
+        np.multiply(w.v, w.x, out=w.v)
+        np.copysign(w.v, w.s, out=w.x)
+        piece = locate(self._start_table, w.x)
+        np.add(piece, w.mask, out=piece)
+        # the distance from its outer end
+        np.take(self._inverse, piece, out=w.x, mode="clip")
+        np.multiply(w.v, w.x, out=w.v)
+        np.take(self._beyond, piece, out=w.x, mode="clip")
+        np.subtract(w.v, w.x, out=w.v)
+        np.maximum(w.v, _WRONG, out=w.v)
+        np.log1p(w.v, out=w.v)
+        slack = 2.0 * frame.margin / frame.ratio
+        np.take(self._widths, piece, out=w.x, mode="clip")
+        np.subtract(w.x, slack, out=w.x)
+        np.greater_equal(w.v, slack, out=w.beyond)
+        np.logical_and(w.beyond, w.v <= w.x, out=w.beyond)
+        np.invert(w.beyond, out=w.beyond)
+        np.logical_or(w.unsure, w.beyond, out=w.unsure)
+        np.take(self._whole, piece, out=w.f, mode="clip")
+        np.take(self._part, piece, out=w.x, mode="clip")
+        np.multiply(w.v, frame.ratio, out=w.v)
+        flip(w.v, w.s, w.bits)
+        np.add(w.x, w.v, out=w.v)
+        first, last = (np.take(x, piece, mode="clip") for x in (self._first, self._last))
+        round_to_cell(w, frame._replace(first=first, last=last))
+
+    def one(self, q: float, n: int) -> float | None:
+        if near_end(n):
+            return None
+        frame, b = self.frame, self._b
+        lo, hi, densities, inverses, beyond, widths, whole, part = self._lists
+        count, own = len(lo), bisect_left(hi, q)
+        a, e = math.expm1((lo[own] - q) / b), math.expm1((q - hi[own]) / b)
+        left = beyond[own + count] * (a + 1.0) - a
+        z = left + (beyond[own] * (e + 1.0) - e)
+        right = unit(n) * z >= left
+        if right:
+            tail = unit(n ^ FULL) * z / (e + 1.0) * densities[own]
+            piece = max(bisect_left(self._starts, -tail) - 1, 0)
+        else:
+            tail = unit(n) * z / (a + 1.0) * densities[own + count]
+            piece = min(bisect_left(self._starts, tail), 2 * count - 1)
+        t = math.log1p(max(tail * inverses[piece] - beyond[piece], _WRONG))
+        slack = 2.0 * frame.margin / frame.ratio
+        if not slack <= t <= widths[piece] - slack:
+            return None
+        t *= frame.ratio
+        position = round_one(int(whole[piece]), part[piece] - t if right else part[piece] + t, frame)
+        return None if position is None else within(position, self._first[piece], self._last[piece])
+
+    def settle(self, q: float, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
+        return self._settler(self._law(q), guess, words, source)
+
+
+def _densities(scale: float, ends: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Tables for short pieces, from integers: each entry is off by a rounding.
+
+    What lies beyond the upper and the lower end of each piece, in units of the density there; the falling density at
+    both ends, 1 at the first; and the masses at which pieces begin, under the falling density negative (right side) and
+    under its inverse (left side).
+    """
+    first, b = Fraction(ends[0, 0]), Fraction(scale)
+    narrowest = float(np.min(ends[:, 1] - ends[:, 0])) / scale
+    hull = float(ends[-1, 1] - ends[0, 0]) / scale
+    P = 80 + len(ends).bit_length() - math.frexp(narrowest)[1] + math.ceil(3.0 * hull)
+    falling = [[sum(exact.exp_neg((Fraction(x) - first) / b, P)) // 2 for x in piece] for piece in ends.tolist()]
+    rising = [[(1 << 2 * P) // x for x in piece] for piece in falling]
+    right = list(accumulate((low - high for low, high in reversed(falling)), initial=0))[::-1]
+    left = list(accumulate((high - low for low, high in rising), initial=0))
+    one = 1 << P
+    return (
+        np.array([right[j + 1] / high for j, (_, high) in enumerate(falling)]),
+        np.array([left[j] / low for j, (low, _) in enumerate(rising)]),
+        np.array([[x / one for x in piece] for piece in falling]),
+        np.array([-x / one for x in right[:-1]] + [x / one for x in left[1:]]),
+    )
 
 
 def _missing(gaps: FloatArray, widths: FloatArray) -> tuple[FloatArray, float]:

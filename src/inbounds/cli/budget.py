@@ -1,0 +1,205 @@
+"""Commands about budgets in a ledger."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from inbounds import _checks as check
+from inbounds.accounting import Budget
+from inbounds.cli import output
+from inbounds.cli.options import Json, Plain, one_of, open_ledger, open_scope
+from inbounds.cli.program import NEGATIVE, examples
+from inbounds.errors import LedgerCorrupt, ParameterError
+from inbounds.ledger.record import PERIODS
+
+if TYPE_CHECKING:
+    from inbounds.ledger import Ledger, Scope
+
+__all__ = ["app", "record"]
+
+app = typer.Typer(
+    name="budget",
+    help="Budgets in a ledger: make them, see what is left, check that nothing was tampered with.",
+    no_args_is_help=True,
+)
+
+_PATH: dict[str, Any] = {"metavar": "NAME[/NAME...]", "help": "The scope: a name, or a path of names from the top."}
+Where = Annotated[str, Argument(metavar="LEDGER", help="A file, or a URL as postgresql://user@host/database.")]
+ScopePath = Annotated[str, Argument(**_PATH)]
+OptionalScopePath = Annotated[str | None, Argument(**_PATH)]
+
+
+def record(scope: Scope) -> dict[str, Any]:
+    """A scope for JSON."""
+    return {
+        "scope": "/".join(scope.path),
+        "budget": scope.budget.to_json(),
+        "renews": scope.renews,
+        "spent": scope.spent(),
+        "remaining": scope.remaining(),
+        "unfinished": len(scope.unfinished()),
+    }
+
+
+def _scopes(ledger: Ledger, path: str | None) -> tuple[Scope, ...]:
+    """The scope at a path and all below it; all there are without one."""
+    if path is None:
+        return ledger.scopes()
+    top = open_scope(ledger, path).path
+    return tuple(scope for scope in ledger.scopes() if scope.path[: len(top)] == top)
+
+
+def _print_scopes(scopes: tuple[Scope, ...], as_json: bool) -> None:
+    if as_json:
+        output.print_json({"format": "inbounds.budgets", "version": 1, "scopes": [record(scope) for scope in scopes]})
+    else:
+        output.print_scopes(scopes)
+
+
+@app.command(
+    epilog=examples(
+        "inbounds budget create budget.db visits --epsilon 3 --delta 1e-9",
+        "inbounds budget create budget.db visits/alice --epsilon 1 --renews month   (under visits)",
+        "inbounds budget create postgresql://me@db/privacy visits --rho 0.5",
+    )
+)
+def create(
+    where: Where,
+    path: ScopePath,
+    epsilon: Annotated[float | None, Option(metavar="NUMBER", help="Pure, or with delta.")] = None,
+    delta: Annotated[float, Option(metavar="NUMBER", help="Goes with epsilon.")] = 0.0,
+    rho: Annotated[float | None, Option(metavar="NUMBER", help="Zero-concentrated DP, instead.")] = None,
+    own: Annotated[
+        float, Option(metavar="SHARE", help="Of delta, for releases that have a delta of their own.")
+    ] = Budget.own,
+    renews: Annotated[
+        str | None,
+        Option(
+            metavar="|".join(PERIODS),
+            help="Begin anew by the calendar, in UTC.",
+            autocompletion=lambda: list(PERIODS),
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a budget, and the ledger if there is none. What exists stays as it is."""
+    one_of("the budget", {"--epsilon": epsilon, "--rho": rho}, "For instance --epsilon 3.")
+    budget = Budget(epsilon=epsilon, delta=delta, rho=rho, own=own)
+    with open_ledger(where, create=True) as ledger:
+        scope = ledger.scope(path.split("/"), budget=budget, renews=renews)
+        _print_scopes((scope,), as_json)
+
+
+@app.command(epilog=examples("inbounds budget show budget.db", "inbounds budget show budget.db visits --json"))
+def show(where: Where, path: OptionalScopePath = None, as_json: Json = False) -> None:
+    """What is spent and what is left, of one scope and those below it, or of all."""
+    with open_ledger(where) as ledger:
+        _print_scopes(_scopes(ledger, path), as_json)
+
+
+@app.command(
+    epilog=examples("inbounds budget history budget.db", "inbounds budget history budget.db visits --last 100")
+)
+def history(
+    where: Where,
+    path: OptionalScopePath = None,
+    last: Annotated[int, Option(metavar="COUNT", min=1, help="So many records of each scope.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """What was released, refused and given back, oldest first."""
+    with open_ledger(where) as ledger:
+        found = [item for scope in _scopes(ledger, path) for item in scope.history()[-last:]]
+        budgets = {scope.path: scope.budget for scope in ledger.scopes()}
+    if as_json:
+        records = [item.to_json() for item in found]
+        output.print_json({"format": "inbounds.history", "version": 1, "records": records})
+    else:
+        output.print_history(found, budgets)
+
+
+@app.command(
+    epilog=examples(
+        "inbounds budget verify budget.db",
+        "inbounds budget verify budget.db --json > heads.json   (keep it elsewhere)",
+        "inbounds budget verify budget.db --heads heads.json",
+    )
+)
+def verify(
+    where: Where,
+    heads: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="What --json printed before: all that was there then must still be there."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compute everything again from the records; exit code 1 if something is wrong."""
+    kept = None if heads is None else _heads(heads)
+    with output.working("verifying"):
+        try:
+            with open_ledger(where) as ledger:
+                found = ledger.verify(kept)
+                problems = [
+                    {"scope": "/".join(p.scope), "record": p.seq, "kind": p.kind, "message": p.message, "text": str(p)}
+                    for p in found.problems
+                ]
+                records, ends = found.records, found.heads
+        except LedgerCorrupt as problem:
+            problems = [{"scope": "", "record": None, "kind": "damage", "message": str(problem), "text": str(problem)}]
+            records, ends = 0, {}
+    if as_json:
+        summary = {"ok": not problems, "records": records, "problems": problems, "heads": ends}
+        output.print_json({"format": "inbounds.verification", "version": 1, **summary})
+    elif problems:
+        lines = [f"{records} records, problems found: {len(problems)}", *(f"  {p['text']}" for p in problems)]
+        lines.append("Do not spend from it: find out who changed it, and compare with a copy or an export.")
+        output.console().print("\n".join(lines), soft_wrap=True)
+    else:
+        output.console().print(f"{records} records in {len(ends) - 1} scopes: no problem found", soft_wrap=True)
+    if problems:
+        raise typer.Exit(NEGATIVE)
+
+
+def _heads(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_bytes())["heads"]
+        if isinstance(found, dict) and all(isinstance(end, list) and len(end) == 2 for end in found.values()):
+            return found
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise ParameterError(
+        f"inbounds: --heads must be a file that 'inbounds budget verify --json' wrote; {file} is not. "
+        "Write one while the ledger is in order, and keep it elsewhere."
+    )
+
+
+@app.command(
+    epilog=examples(
+        "inbounds budget export budget.db > ledger.json", "inbounds budget export budget.db visits --csv --output v.csv"
+    )
+)
+def export(
+    where: Where,
+    path: OptionalScopePath = None,
+    csv: Annotated[bool, Option("--csv", help="The records as a table, instead of everything as JSON.")] = False,
+    file: Annotated[Path | None, Option("--output", metavar="FILE", help="Else it is printed.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Everything that is recorded, as JSON or CSV."""
+    if csv and as_json and file is None:
+        check.refuse("inbounds", "--csv", "written to a file with --json", Plain("no --output"), "Drop one of them.")
+    with open_ledger(where) as ledger:
+        source = ledger if path is None else open_scope(ledger, path)
+        text = source.export("csv" if csv else "json")
+    if file is None:
+        typer.echo(text.rstrip("\n"))
+        return
+    file.write_text(text, encoding="utf-8")
+    if as_json:
+        output.print_json({"format": "inbounds.export", "version": 1, "output": str(file)})
+    else:
+        output.console().print(f"Written: {file}", soft_wrap=True)

@@ -1,0 +1,136 @@
+"""What a release says about the true value: exact confidence intervals, and two estimates that need no prior.
+
+Answers grow stochastically with the true value, so the true values that an equal-tailed test does not reject lie
+between two roots: of P_q(answer >= x) = tail on the left and of P_q(answer <= x) = tail on the right. The tails are
+those of the answer as it is released, on its grid, and both ends are rounded outwards. Proofs:
+``docs/proofs/inference.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inbounds import _checks as check
+from inbounds._checks import FloatArray
+from inbounds.crossing import Rows
+from inbounds.domain import Box, Domain
+from inbounds.views import View, tail_of, view
+
+if TYPE_CHECKING:
+    from inbounds.mechanism.base import Mechanism
+
+__all__ = ["ESTIMATES", "Views", "balanced", "estimate", "interval", "invert", "likeliest", "released", "views"]
+
+ESTIMATES = ("mle", "median-unbiased", "posterior-mean", "posterior-median")
+
+#: One view for each kind of coordinate of a mechanism, with the coordinates that are of it.
+Views = list[tuple[View, Rows]]
+
+_HIGHEST = 1.0 - 1e-12
+
+
+# -- what mechanisms call
+
+
+def interval(mechanism: Mechanism, value: Any, level: Any) -> tuple[Any, Any]:
+    """The hull of the true values that the equal-tailed test does not reject; see ``Mechanism.interval``."""
+    x = released(mechanism, value)
+    return invert(mechanism, x, x, level)
+
+
+def invert(mechanism: Mechanism, x_low: FloatArray, x_high: FloatArray, level: Any) -> tuple[Any, Any]:
+    """The interval from P(answer >= x_low) and P(answer <= x_high).
+
+    For what is made of an answer by a function that grows with it: x_low and x_high are then the smallest and the
+    largest answer that it takes to the value at hand. Otherwise the two are the same.
+    """
+    p = check.number(type(mechanism).__name__, "level", level, above=0.0, at_most=_HIGHEST)
+    domain = mechanism.domain
+    tail = tail_of(p, domain.dimension if isinstance(domain, Box) else 1)
+    lower, upper = _over(mechanism, lambda seen, low, high: seen.interval(low, high, tail), x_low, x_high)
+    return _public(lower, domain), _public(upper, domain)
+
+
+def estimate(mechanism: Mechanism, value: Any, how: Any, prior: Any) -> Any:
+    """One value for the true one; see ``Mechanism.estimate``."""
+    what = type(mechanism).__name__
+    check.choice(what, "how", how, ESTIMATES)
+    if how.startswith("posterior"):
+        found = mechanism.posterior(value, prior)
+        return found.mean() if how == "posterior-mean" else found.median()
+    if prior is not None:
+        check.refuse(what, "prior", f"None for {how!r}", prior, "Posterior means and medians take one.")
+    x = released(mechanism, value)
+    return likeliest(mechanism, x) if how == "mle" else balanced(mechanism, x, x)
+
+
+def likeliest(mechanism: Mechanism, x: FloatArray) -> Any:
+    """The true value under which the answer is most likely."""
+    found = _over(mechanism, lambda seen, low, _: (seen.likeliest(low),), x, x)
+    return _public(found[0], mechanism.domain)
+
+
+def balanced(mechanism: Mechanism, x_low: FloatArray, x_high: FloatArray) -> Any:
+    """The true value under which smaller and larger answers are equally likely; the two x as in :func:`invert`."""
+    found = _over(mechanism, lambda seen, low, high: (seen.balanced(low, high),), x_low, x_high)
+    return _public(found[0], mechanism.domain)
+
+
+def released(mechanism: Mechanism, value: Any) -> FloatArray:
+    """A released value or an array of them, checked: the mechanism must be able to give it."""
+    what, domain = type(mechanism).__name__, mechanism.domain
+    x = check.real_array(what, "value", value, requirement="a released value or an array of them")
+    if isinstance(domain, Box) and (x.ndim == 0 or x.shape[-1] != domain.dimension):
+        check.refuse(what, "value", f"of shape (..., {domain.dimension})", f"shape {x.shape}", "")
+    possible = np.asarray(mechanism._possible(x))
+    if not possible.all():
+        shown = x[tuple(np.argwhere(~possible)[0])].tolist()
+        check.refuse(what, "value", f"an answer that this mechanism can give, on {domain!r}", shown, "")
+    return x
+
+
+def _over(
+    mechanism: Mechanism,
+    use: Callable[[View, FloatArray, FloatArray], tuple[FloatArray, ...]],
+    x_low: FloatArray,
+    x_high: FloatArray,
+) -> tuple[FloatArray, ...]:
+    """Ask every view of the mechanism, and put the answers together."""
+    if not isinstance(mechanism.domain, Box):
+        found = use(mechanism._views[0][0], x_low.reshape(-1), x_high.reshape(-1))
+        return tuple(part.reshape(x_low.shape) for part in found)
+    out: list[FloatArray] = []
+    for seen, columns in mechanism._views:
+        low, high = x_low[..., columns], x_high[..., columns]
+        found = use(seen, low.reshape(-1), high.reshape(-1))
+        out = out or [np.empty(x_low.shape) for _ in found]
+        for whole, part in zip(out, found, strict=True):
+            whole[..., columns] = part.reshape(low.shape)
+    return tuple(out)
+
+
+def _public(found: FloatArray, domain: Domain) -> Any:
+    """A number for a number, whole numbers as such, and no -0.0."""
+    if found.ndim == 0:
+        return int(found) if domain.lattice else float(found) + 0.0
+    if domain.lattice and (domain.bounded or bool(np.all(np.abs(found) < 2.0**63))):
+        return found.astype(np.int64)
+    return found + 0.0
+
+
+# -- a mechanism, coordinate by coordinate
+
+
+def views(mechanism: Mechanism) -> Views:
+    """How inference sees a mechanism; equal coordinates of a box are seen once."""
+    domain = mechanism.domain
+    if not isinstance(domain, Box):
+        return [(view(mechanism, domain, float(mechanism.grid), None), np.zeros(1, dtype=np.intp))]
+    steps = np.broadcast_to(mechanism.grid, domain.lower.shape)
+    kinds = np.stack([domain.lower, domain.upper, steps], axis=-1)
+    _, first, group = np.unique(kinds, axis=0, return_index=True, return_inverse=True)
+    found = [view(mechanism, domain.coordinate(i), float(steps[i]), i) for i in first.tolist()]
+    return [(seen, np.flatnonzero(group.reshape(-1) == kind)) for kind, seen in enumerate(found)]

@@ -1,0 +1,173 @@
+"""Scopes as they lie in the tables, and how their chains grow. Everything here happens inside one transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inbounds.accounting import Budget
+from inbounds.errors import LedgerConflict, LedgerCorrupt
+from inbounds.ledger.record import BEGINNING, Record, canonical, checked_json, digest, period_of, timestamp
+from inbounds.ledger.schema import ROOT
+from inbounds.ledger.store import Transaction
+
+__all__ = ["Chain", "Level", "Row", "add", "answered", "find", "locked", "make", "records", "rows", "shown"]
+
+_PAGE = 1000  # records read at a time
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Level:
+    """A scope on the way up: what never changes."""
+
+    id: int
+    path: tuple[str, ...]
+    budget: Budget
+    renews: str | None
+
+
+@dataclass
+class Chain:
+    """The end of a scope's chain and its totals, inside one transaction that has locked them."""
+
+    id: int
+    path: tuple[str, ...]
+    seq: int
+    head: str
+    used: tuple[int, ...]
+    period: str
+
+    def append(
+        self, tx: Transaction, at: str, kind: str, content: str, reservation: str | None = None, key: str | None = None
+    ) -> None:
+        previous, self.seq = self.head, self.seq + 1
+        self.head = digest(canonical(self.path), self.seq, kind, at, reservation, key, content, previous)
+        tx.write(
+            "INSERT INTO inbounds_record VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *(self.id, self.seq, kind, at, reservation, key, content, previous, self.head),
+        )
+
+    def save(self, tx: Transaction) -> None:
+        tx.write(
+            "UPDATE inbounds_scope SET used = ?, period = ?, seq = ?, head = ? WHERE id = ?",
+            *(canonical(self.used), self.period, self.seq, self.head, self.id),
+        )
+
+
+def locked(tx: Transaction, levels: Sequence[Level]) -> tuple[list[Chain], str, list[str]]:
+    """The chains of these levels, the time, and the period that each is in by the clock."""
+    found, now = tx.lock([level.id for level in levels])
+    chains = [
+        Chain(id, level.path, seq, head, tuple(json.loads(used)), period)
+        for level, (id, seq, head, used, period) in zip(levels, found, strict=True)
+    ]
+    return chains, timestamp(now), [period_of(now, level.renews) for level in levels]
+
+
+def find(
+    tx: Transaction, path: tuple[str, ...], budget: Budget | None = None, renews: str | None = None
+) -> tuple[Level, ...] | None:
+    """The scopes from the top down to ``path``, the last with this budget if one is given; None if it is not there."""
+    found: list[Level] = []
+    for length in range(1, len(path) + 1):
+        part = path[:length]
+        there = tx.rows("SELECT id, budget, renews FROM inbounds_scope WHERE path = ?", canonical(part))
+        if not there:
+            if length < len(path):
+                raise LedgerConflict(f"Ledger: there is no scope {shown(part)} to lie under. Make it first.")
+            return None
+        ((id, text, again),) = there
+        found.append(Level(id, part, Budget.from_json(json.loads(text)), again))
+    if budget is not None:
+        own = found[-1]
+        if (canonical(own.budget.to_json()), own.renews) != (canonical(budget.to_json()), renews):
+            raise LedgerConflict(
+                f"Ledger: the scope {shown(path)} has the budget {own.budget!r}, {_renewal(own.renews)}; asked for was "
+                f"{budget!r}, {_renewal(renews)}. A scope keeps its budget: open it without one, or make another."
+            )
+    return tuple(found)
+
+
+def make(tx: Transaction, path: tuple[str, ...], budget: Budget, renews: str | None) -> tuple[Level, ...]:
+    """Make the scope, unless another process was faster."""
+    ((_, seq, head, used, period),), now = tx.lock([ROOT])
+    levels = find(tx, path, budget, renews)
+    if levels is not None:
+        return levels
+    above = find(tx, path[:-1]) or ()
+    at, begins = timestamp(now), period_of(now, renews)
+    id = tx.rows("SELECT max(id) FROM inbounds_scope")[0][0] + 1
+    described = {"budget": budget.to_json(), "renews": renews}
+    chain = Chain(id, path, 0, BEGINNING, budget.zero(), begins)
+    tx.write(
+        "INSERT INTO inbounds_scope VALUES (?, ?, ?, ?, ?, ?, 0, ?)",
+        *(id, canonical(path), canonical(budget.to_json()), renews, begins, canonical(chain.used), BEGINNING),
+    )
+    chain.append(tx, at, "scope", checked_json("Ledger", "budget", {**described, "period": begins}))
+    chain.save(tx)
+    root = Chain(ROOT, (), seq, head, tuple(json.loads(used)), period)
+    root.append(tx, at, "scope", canonical({**described, "path": list(path)}))
+    root.save(tx)
+    return (*above, Level(id, path, budget, renews))
+
+
+def answered(tx: Transaction, own: Chain | Level, key: str, event: Any) -> str | None:
+    """The stored answer under this key; None where the key is free."""
+    found = tx.rows(
+        "SELECT r.at, r.content, e.kind, e.content FROM inbounds_record r LEFT JOIN inbounds_record e "
+        "ON e.reservation = r.reservation AND e.scope = r.scope AND e.kind IN ('commit', 'void') "
+        "WHERE r.scope = ? AND r.key = ? AND r.kind = 'reserve' ORDER BY r.seq DESC LIMIT 1",
+        *(own.id, key),
+    )
+    if not found or found[0][2] == "void":
+        return None
+    ((at, begun, ended, answer),) = found
+    if json.loads(begun)["event"] != event:
+        raise LedgerConflict(f"Scope: the key {key!r} was used for another event at {at}. Use a new key.")
+    if ended is None:
+        raise LedgerConflict(
+            f"Scope: the spending under the key {key!r} of {at} has no answer: it is under way, or its process died. "
+            "In that case the budget is spent and the answer lost; a new key pays again."
+        )
+    return canonical(json.loads(answer)["answer"])
+
+
+def rows(tx: Transaction, id: int, where: str = "") -> Iterator[Row]:
+    """(seq, kind, at, reservation, key, content, previous, hash), in order."""
+    last: Any = 0
+    while True:
+        page = tx.rows(
+            "SELECT r.seq, r.kind, r.at, r.reservation, r.key, r.content, r.previous, r.hash FROM inbounds_record r "
+            f"WHERE r.scope = ? AND r.seq > ? {where} ORDER BY r.seq LIMIT {_PAGE}",
+            *(id, last),
+        )
+        yield from page
+        if len(page) < _PAGE:
+            return
+        last = page[-1][0]
+
+
+def records(tx: Transaction, id: int, path: tuple[str, ...], where: str = "") -> Iterator[Record]:
+    """The records of one scope."""
+    for seq, kind, at, reservation, key, content, previous, hash in rows(tx, id, where):
+        try:
+            values = json.loads(content)
+        except ValueError:
+            raise LedgerCorrupt(f"Ledger: record {seq} of {'/'.join(path)!r} is damaged. Run verify().") from None
+        yield Record(path, seq, kind, at, reservation, key, values, previous, hash)
+
+
+def shown(path: Sequence[str]) -> str:
+    return repr("/".join(path))
+
+
+def _renewal(renews: str | None) -> str:
+    return f"renewed every {renews}" if renews else "never renewed"
+
+
+def add(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    return tuple(x + y for x, y in zip(a, b, strict=True))

@@ -1,0 +1,236 @@
+"""Everything in a ledger computed again from its records. What this proves, and what not: docs/ledger.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from inbounds import events
+from inbounds.accounting import Budget
+from inbounds.ledger.chain import Row, rows
+from inbounds.ledger.record import BEGINNING, canonical, digest
+from inbounds.ledger.schema import ROOT
+from inbounds.ledger.store import Transaction
+
+__all__ = ["Problem", "Verification", "verify"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that cannot be in an honest ledger.
+
+    ``kind`` is ``"hash"``, ``"sequence"``, ``"content"``, ``"charge"``, ``"overspent"``, ``"order"``, ``"total"``,
+    ``"head"``, ``"link"`` (between scopes) or ``"rollback"`` (against heads kept elsewhere).
+    """
+
+    scope: tuple[str, ...]
+    seq: int | None
+    kind: str
+    message: str
+
+    def __str__(self) -> str:
+        place = "/".join(self.scope) or "(the list of scopes)"
+        return f"{place}{'' if self.seq is None else f', record {self.seq}'}: {self.kind}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What :meth:`inbounds.Ledger.verify` found.
+
+    Attributes
+    ----------
+    problems : tuple of Problem
+        All of them.
+    records : int
+        How many were read.
+    heads : dict
+        For each scope its number of records and last hash, as JSON has it. Kept elsewhere, and given to a later
+        ``verify``, it shows that nothing up to here was taken away or rewritten.
+    """
+
+    problems: tuple[Problem, ...]
+    records: int
+    heads: dict[str, list[Any]]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no problem was found."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        head = f"{self.records} records in {len(self.heads) - 1} scopes: "
+        return head + (
+            "no problem found" if self.ok else "\n  ".join([f"{len(self.problems)} problems", *map(str, self.problems)])
+        )
+
+
+# ---------------------------------------------------------------- checking
+
+
+@dataclass
+class _Links:
+    """What ties chains together, gathered on the way."""
+
+    opened: set[str] = field(default_factory=set)  # by the list of scopes
+    reserved: dict[str, dict[tuple[str, ...], tuple[int, tuple[str, ...], str]]] = field(default_factory=dict)
+    voided: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
+
+
+class _Chain:
+    """One scope, replayed."""
+
+    def __init__(self, row: Row, links: _Links) -> None:
+        self.id, path, budget, self.renews, self.period_said, used, self.seq_said, self.head_said = row
+        self.links = links
+        self.problems: list[Problem] = []
+        self.path: tuple[str, ...] = ()
+        self.seq, self.head = 0, BEGINNING
+        self.path_text = path
+        self.budget_text = budget
+        self.budget: Budget | None = None
+        self.used: tuple[int, ...] = ()
+        self.used_said = used
+        self.period = ""
+        self.begun: dict[str, tuple[tuple[int, ...], str]] = {}
+        self.ended: set[str] = set()
+        self.costs: dict[str, tuple[int, ...]] = {}
+        try:
+            self.path = tuple(str(name) for name in json.loads(path))
+            if self.id != ROOT:
+                self.budget = Budget.from_json(json.loads(budget))
+                self.used = self.budget.zero()
+        except Exception as problem:  # whatever a damaged text makes of itself
+            self.say(None, "content", f"its path or budget cannot be read ({type(problem).__name__})")
+
+    def say(self, seq: int | None, kind: str, message: str) -> None:
+        self.problems.append(Problem(self.path, seq, kind, message))
+
+    def run(self, tx: Transaction, kept: Sequence[Any] | None) -> None:
+        seen = kept is None or kept[0] == 0
+        for row in rows(tx, self.id):
+            seq, kind, _, reservation, _, content, previous, hash = row
+            if seq != self.seq + 1:
+                self.say(seq, "sequence", f"it follows record {self.seq}")
+                seq = seq if isinstance(seq, int) else self.seq + 1
+            if previous != self.head:
+                self.say(seq, "hash", "it does not continue the record before it")
+            if hash != self.digest(row):
+                self.say(seq, "hash", "its content is not what was hashed")
+            if kept is not None and seq == kept[0]:
+                seen = True
+                if hash != kept[1]:
+                    self.say(seq, "rollback", "it is not the record of the head that was kept")
+            self.seq, self.head = seq, hash
+            try:
+                self.replay(seq, kind, reservation, json.loads(content))
+            except Exception as problem:  # as above
+                self.say(seq, "content", f"it cannot be read ({type(problem).__name__})")
+        if not seen:
+            self.say(None, "rollback", f"record {kept[0] if kept else ''} of the head that was kept is missing")
+        if (self.seq_said, self.head_said) != (self.seq, self.head):
+            self.say(None, "head", f"the chain ends at record {self.seq}, its end was recorded as {self.seq_said}")
+        if self.used_said != canonical(self.used):
+            self.say(None, "total", "the running total is not the sum of the records")
+        if self.period_said != self.period:
+            self.say(None, "total", "the current period is not that of the records")
+
+    def digest(self, row: Row) -> str | None:
+        try:
+            return digest(self.path_text, *row[:7])
+        except TypeError:  # not even text
+            return None
+
+    def replay(self, seq: int, kind: str, reservation: str, content: dict[str, Any]) -> None:
+        if self.id == ROOT:
+            if kind != "scope":
+                self.say(seq, "order", f"a {kind} in the list of scopes")
+            self.links.opened.add(
+                _described(canonical(content["path"]), canonical(content["budget"]), content["renews"])
+            )
+        elif (kind == "scope") != (seq == 1):
+            self.say(seq, "order", "a chain begins with its scope, once")
+        elif kind == "scope":
+            if (canonical(content["budget"]), content["renews"]) != (self.budget_text, self.renews):
+                self.say(seq, "content", "the scope's budget is not the one it was opened with")
+            self.period = content["period"]
+        elif kind == "renew":
+            if self.renews is None or content["before"] != self.period or not content["period"] > self.period:
+                self.say(seq, "order", "a renewal that does not lead to a later period")
+            self.period = content["period"]
+            self.used = tuple(0 for _ in self.used)
+        elif kind == "reserve":
+            self.reserve(seq, reservation, content)
+        elif kind in ("commit", "void"):
+            self.end(seq, kind, reservation)
+        elif kind != "refuse":
+            self.say(seq, "content", f"an unknown kind {kind!r}")
+
+    def reserve(self, seq: int, reservation: str, content: dict[str, Any]) -> None:
+        event, charge, leaf = canonical(content["event"]), tuple(content["charge"]), tuple(content["scope"])
+        if reservation in self.begun:
+            self.say(seq, "order", "a reservation that was made before")
+        if content["period"] != self.period:
+            self.say(seq, "order", "a reservation of another period")
+        self.begun[reservation] = (charge, self.period)
+        self.links.reserved.setdefault(reservation, {})[self.path] = (seq, leaf, event)
+        self.used = tuple(a + b for a, b in zip(self.used, charge, strict=True))
+        if self.budget is not None:
+            if event not in self.costs:
+                self.costs[event] = self.budget.charge(events.from_json(content["event"]))
+            # More than today's price is no fault: an earlier version may have been less tight.
+            if not all(type(c) is int and c >= d for c, d in zip(charge, self.costs[event], strict=True)):
+                self.say(seq, "charge", "the charge is less than the event costs")
+            if not self.budget.admits(self.used):
+                self.say(seq, "overspent", "the budget had no room for it")
+
+    def end(self, seq: int, kind: str, reservation: str) -> None:
+        if reservation not in self.begun or reservation in self.ended:
+            self.say(seq, "order", f"a {kind} of what was not reserved, or has ended before")
+            return
+        self.ended.add(reservation)
+        charge, period = self.begun[reservation]
+        if kind == "void":
+            self.links.voided.setdefault(reservation, set()).add(self.path)
+            if period == self.period:
+                self.used = tuple(a - b for a, b in zip(self.used, charge, strict=True))
+
+
+def _described(path: Any, budget: Any, renews: Any) -> str:
+    return f"{path} with the budget {budget}, renewed: {renews}"
+
+
+def verify(tx: Transaction, heads: Mapping[str, Sequence[Any]]) -> Verification:
+    """Check all scopes, each by itself and then against each other."""
+    links = _Links()
+    scopes = tx.rows("SELECT id, path, budget, renews, period, used, seq, head FROM inbounds_scope ORDER BY id")
+    chains = [_Chain(row, links) for row in scopes]
+    for chain in chains:
+        chain.run(tx, heads.get("/".join(chain.path)))
+    problems = [problem for chain in chains for problem in chain.problems]
+    for (id,) in tx.rows(
+        "SELECT DISTINCT scope FROM inbounds_record WHERE scope NOT IN (SELECT id FROM inbounds_scope)"
+    ):
+        problems.append(Problem((), None, "link", f"there are records of a scope that is gone (its number was {id})"))
+    there = {_described(chain.path_text, chain.budget_text, chain.renews) for chain in chains if chain.id != ROOT}
+    for ones, others, how in ((links.opened, there, "is gone or changed"), (there, links.opened, "was never opened")):
+        problems.extend(Problem((), None, "link", f"the scope {one} {how}") for one in sorted(ones - others))
+    for name in heads.keys() - {"/".join(chain.path) for chain in chains}:
+        problems.append(Problem(tuple(name.split("/")), None, "rollback", "the scope of a head that was kept is gone"))
+    problems.extend(_link_problems(links))
+    total = sum(chain.seq for chain in chains)
+    return Verification(tuple(problems), total, {"/".join(c.path): [c.seq, c.head] for c in chains})
+
+
+def _link_problems(links: _Links) -> Iterator[Problem]:
+    """A spending is in every scope from its own up to the top, and nowhere else; so is its void."""
+    for reservation, places in links.reserved.items():
+        _, leaf, event = next(iter(places.values()))
+        way = {leaf[:n] for n in range(1, len(leaf) + 1)}
+        if set(places) != way or any((a, b) != (leaf, event) for _, a, b in places.values()):
+            yield Problem(
+                leaf, places.get(leaf, (None,))[0], "link", "the reservation is not the same in all scopes above"
+            )
+        if links.voided.get(reservation, way) != way:
+            yield Problem(leaf, None, "link", f"the reservation {reservation} is void in some scopes only")

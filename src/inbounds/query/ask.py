@@ -1,0 +1,33 @@
+"""Questions for ``data.select``: ``ask.mean("age", (0, 120))``, ``ask.count_units()`` and so on."""
+
+from inbounds.query.aggregates import (
+    count,
+    count_units,
+    histogram,
+    mean,
+    median,
+    quantile,
+    quantiles,
+    share,
+    std,
+    variance,
+)
+from inbounds.query.aggregates import maximum as max
+from inbounds.query.aggregates import minimum as min
+from inbounds.query.aggregates import sum_of as sum
+
+__all__ = [
+    "count",
+    "count_units",
+    "histogram",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "quantile",
+    "quantiles",
+    "share",
+    "std",
+    "sum",
+    "variance",
+]

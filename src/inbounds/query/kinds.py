@@ -1,0 +1,152 @@
+"""What a column holds, and the one form in which every engine is asked about it.
+
+Engines differ in types, time zones, NaN and infinite dates. So each column is first brought to a plain form, the same
+everywhere: whole numbers as int64, other numbers as float64 without NaN, text, truth values, dates as days and times
+as microseconds since 1970-01-01 (UTC where there is a zone). What the plain form cannot hold is null: NaN, and dates
+outside the years 1 to 9999.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import importlib
+import math
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from inbounds.errors import InboundsError, MissingColumn, MissingExtra, QueryFailed
+
+__all__ = ["Kind", "Schema", "find", "plain", "to_number"]
+
+T = TypeVar("T")
+
+
+class Kind(StrEnum):
+    """What a column holds. The value is the word used in messages."""
+
+    INTEGER = "whole numbers"  # as int64
+    WIDE = "wide whole numbers"  # more than int64 holds; as text, in digits
+    REAL = "numbers"  # as float64, NaN as null; decimal fractions as the nearest float64
+    BOOLEAN = "truth values"
+    TEXT = "text"
+    DATE = "dates"  # as days since 1970-01-01, int64
+    DATETIME = "times"  # as microseconds since 1970-01-01 00:00, int64
+    INSTANT = "times with a zone"  # as microseconds since 1970-01-01 00:00 UTC, int64
+    OTHER = "values of a type that is not supported"
+
+    @property
+    def numeric(self) -> bool:
+        return self in (Kind.INTEGER, Kind.WIDE, Kind.REAL)
+
+    @property
+    def temporal(self) -> bool:
+        return self in (Kind.DATE, Kind.DATETIME, Kind.INSTANT)
+
+
+#: The public facts about a table: its columns, in order, and what they hold.
+Schema = Mapping[str, Kind]
+
+DAY = 86_400_000_000  # microseconds
+_EPOCH = dt.datetime(1970, 1, 1)
+FIRST_DAY = (dt.date.min - _EPOCH.date()).days
+LAST_DAY = (dt.date.max - _EPOCH.date()).days
+LARGEST_INTEGER = 2**63 - 1
+_LEAST_INTEGER = -(2**63)
+
+
+def fits(value: int) -> bool:
+    return _LEAST_INTEGER <= value <= LARGEST_INTEGER
+
+
+def days(date: dt.date) -> int:
+    return (date - _EPOCH.date()).days
+
+
+def microseconds(time: dt.datetime) -> int:
+    """Since 1970-01-01 00:00; of a time with a zone, in UTC."""
+    naive = time if time.tzinfo is None else time.astimezone(dt.UTC).replace(tzinfo=None)
+    return (naive - _EPOCH) // dt.timedelta(microseconds=1)
+
+
+def plain(kind: Kind, value: Any) -> Any:
+    """A Python value of a column in its plain form (wide whole numbers as int), or None."""
+    if value is None:
+        return None
+    if kind is Kind.REAL:
+        number = float(value)
+        return None if math.isnan(number) else number
+    if kind in (Kind.INTEGER, Kind.WIDE):
+        return int(value)
+    if kind is Kind.DATE:
+        return days(value)
+    if kind in (Kind.DATETIME, Kind.INSTANT):
+        return microseconds(value)
+    return value
+
+
+def to_number(kind: Kind, value: Any) -> float | None:
+    """A plain value as the number that is summed: dates in days, times in seconds, truth as 0 and 1."""
+    if value is None:
+        return None
+    return float(value) / 1e6 if kind in (Kind.DATETIME, Kind.INSTANT) else float(value)
+
+
+def literal_kind(value: object) -> Kind:
+    """What a Python value given by a user is; OTHER for what has no place in a condition."""
+    if isinstance(value, bool):
+        return Kind.BOOLEAN
+    if isinstance(value, int):
+        return Kind.INTEGER if fits(value) else Kind.WIDE
+    if isinstance(value, float | Decimal):
+        return Kind.REAL if math.isfinite(value) else Kind.OTHER
+    if isinstance(value, str):
+        return Kind.TEXT
+    if isinstance(value, dt.datetime):
+        return Kind.DATETIME if value.tzinfo is None else Kind.INSTANT
+    if isinstance(value, dt.date):
+        return Kind.DATE
+    return Kind.OTHER
+
+
+def find(what: str, name: str, schema: Schema) -> Kind:
+    """The kind of a column; a missing one is an error that names its nearest neighbours."""
+    if name in schema:
+        return schema[name]
+    folded = {column.casefold(): column for column in schema}
+    near = difflib.get_close_matches(name.casefold(), folded, n=3)
+    hint = ", ".join(repr(folded[column]) for column in near)
+    columns = ", ".join(repr(column) for column in list(schema)[:10]) + (", ..." if len(schema) > 10 else "")
+    advice = f"Did you mean {hint}?" if near else f"The columns are {columns}."
+    raise MissingColumn(f"{what}: column must be one of the table's; got {name!r}. {advice}")
+
+
+def extra(module: str, name: str = "query") -> Any:
+    """A package of an extra, imported when it is first needed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as problem:
+        package = module.split(".")[0]
+        raise MissingExtra(f"query: {package} is not installed. Install inbounds[{name}].") from problem
+
+
+def shielded(doing: str, call: Callable[[], T], *, debug: bool = False) -> T:
+    """What ``call`` returns. An engine's error may quote values of the table, so it is replaced by one that does not.
+
+    The new error is raised after the old one is gone: neither its cause nor its context leads to the old message.
+    """
+    kept: Exception | None = None
+    try:
+        return call()
+    except InboundsError:
+        raise
+    except Exception as problem:
+        name = type(problem).__name__
+        kept = problem if debug else None
+    raise QueryFailed(
+        f"query: the engine failed while {doing} ({name}); details are withheld since they may show data. "
+        "Open the source with debug=True to keep them in the error's engine_error.",
+        engine_error=kept,
+    )

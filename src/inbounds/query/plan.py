@@ -1,0 +1,398 @@
+"""A frozen plan: what will be asked, what it costs, how it is answered. Nothing is read before :meth:`Plan.run`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from inbounds import _checks as check
+from inbounds.accounting import Price, price
+from inbounds.errors import ParameterTypeError
+from inbounds.events import Composed, Event
+from inbounds.events import Plan as PlanEvent
+from inbounds.mechanism import Denoised
+from inbounds.query.aggregates import Aggregate, Count, Histogram, Setting, SumOf
+from inbounds.query.answers import Answer
+from inbounds.query.measures import Measure, Rows, Units
+from inbounds.query.parts import Bars, Drawn, Found, Part, Pick, Values, choose_keys
+from inbounds.query.request import Request, Tally, key_from_json, key_to_json
+from inbounds.query.results import Results
+from inbounds.query.spending import Goal, Neighbours
+
+if TYPE_CHECKING:
+    from inbounds.query.data import Dataset
+
+__all__ = ["Plan"]
+
+VERSION = 1
+_ENDS = ("", "_lower", "_upper")  # of an answer's columns: see Results.to_dict
+_HIDDEN = "units of a group"  # asked for where groups are suppressed by it
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """What will be asked. Made by ``data.plan``; run it with :meth:`run`, as often as the budget allows."""
+
+    data: Dataset
+    asks: Mapping[str, Aggregate]
+    goal: Goal
+
+    def __post_init__(self) -> None:
+        for name, ask in self.asks.items():
+            if not isinstance(name, str) or not name or not isinstance(ask, Aggregate):
+                step = "As count=ask.count_units(), age=ask.mean('age', (0, 120))."
+                check.refuse("plan", "asks", "questions by name", {name: ask}, step, ParameterTypeError)
+        if not self.asks:
+            check.refuse("plan", "asks", "one question at least", {}, "")
+        self._check_names()
+        if self._finds_groups and self.data.unit is not None and self.data.max_groups is None:
+            step = (
+                "As group_by(..., max_groups=3): the most in which one unit counts. suggest_caps finds a private one."
+            )
+            check.refuse("plan", "max_groups", "given where the groups are found in the data", None, step)
+        for ask in self._all.values():
+            ask.check(self.setting)
+        self._request.check(self.data.source.schema)
+        self.event  # noqa: B018  everything that can be refused is refused now
+
+    def _check_names(self) -> None:
+        """Groups, answers and the ends of their intervals are columns of one table: all names must differ."""
+        stacked = self._histogram is not None
+        names = [*self.data.labels, _HIDDEN] + ["bin"] * stacked
+        for name, ask in self.asks.items():
+            names += [name + suffix + end for suffix in ([""] if stacked else ask.suffixes) for end in _ENDS]
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        if twice:
+            step = "Give other names, as select(people=ask.count_units(), ...)."
+            check.refuse("plan", "asks", "named so that all columns of the answer differ", twice[0], step)
+
+    # ---------------------------------------------------------------- what it consists of
+
+    @cached_property
+    def setting(self) -> Setting:
+        data = self.data
+        caps = data.request({"n": Units()}).caps
+        return Setting(
+            data.source.schema,
+            caps,
+            caps.rows,
+            self.neighbours.groups,
+            data.neighbours == "substitute",
+            data.size,
+            data.condition is not None,
+            bool(data.by),
+            data.unit is None,
+            data.unit is not None and bool(data.by) and (data.keys is None or self.neighbours.groups < len(data.keys)),
+        )
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        data = self.data
+        groups = data.request({"n": Units()}).groups or 1
+        if data.keys is not None:
+            groups = min(groups, len(data.keys))
+        return Neighbours(data.neighbours == "substitute", bool(data.by), groups)
+
+    @property
+    def _finds_groups(self) -> bool:
+        return bool(self.data.by) and self.data.keys is None
+
+    def _tells_units(self, ask: Aggregate) -> bool:
+        return isinstance(ask, Count) and (ask.of == "units" or self.setting.rows == 1)
+
+    @cached_property
+    def _all(self) -> dict[str, Aggregate]:
+        """The questions, with one that was not asked: how many units, where groups are suppressed by that."""
+        if self.data.suppress_below is None or any(self._tells_units(ask) for ask in self.asks.values()):
+            return dict(self.asks)
+        return {**self.asks, _HIDDEN: Count("units")}
+
+    @cached_property
+    def _parts(self) -> tuple[dict[str, Part], dict[str, str]]:
+        """The parts by name, and for each question the name of the part that it reads."""
+        pools: dict[tuple[str, str, str], tuple[Any, int, list[str]]] = {}
+        for name, ask in self._all.items():
+            needed = ask.values(self.setting)
+            if needed is not None:
+                column, low, high, degree = needed
+                key = (str(column.to_json()), repr(low), repr(high))
+                _, most, readers = pools.get(key, (None, 0, []))
+                pools[key] = ((column, low, high), max(most, degree), [*readers, name])
+        for name, ask in self._all.items():
+            if isinstance(ask, SumOf) and ask.edges == "auto":
+                key = (str(ask.column.to_json()), repr(ask.bounds[0]), repr(ask.bounds[1]))
+                if key in pools:
+                    pools[key][2].append(name)
+        rest: Measure | None = None
+        own = [name for name in self._all if not any(name in readers for _, _, readers in pools.values())]
+        alone = self._all[own[0]] if len(pools) == len(own) == 1 else None
+        if isinstance(alone, Count) and alone.shares(self.setting):
+            rest = Rows() if alone.of == "rows" and self.setting.caps.values > 1 else Units()
+            next(iter(pools.values()))[2].append(own.pop())
+        parts: dict[str, Part] = {}
+        reads: dict[str, str] = {}
+        for (column, low, high), degree, readers in pools.values():
+            name = f"p{len(parts)}"
+            parts[name] = Values(name, column, low, high, degree, rest)
+            reads |= dict.fromkeys(readers, name)
+        for ask_name in own:
+            name = f"p{len(parts)}"
+            parts[name] = self._all[ask_name].part(name, self.setting)
+            reads[ask_name] = name
+        return parts, reads
+
+    @cached_property
+    def _request(self) -> Request:
+        parts, _ = self._parts
+        measures = {name: measure for part in parts.values() for name, measure in part.measures().items()}
+        found = {} if self.found is None else {"at_least": self.found.at_least}
+        return self.data.request(measures, **found)
+
+    @cached_property
+    def _weights(self) -> dict[str, Fraction]:
+        """Each part's share of the budget; that of finding groups under the empty name."""
+        parts, reads = self._parts
+        weights = {
+            name: max(Fraction(repr(self._all[ask].weight)) for ask, read in reads.items() if read == name)
+            for name in parts
+        }
+        if self._finds_groups:
+            weights[""] = Fraction(1)
+        total = sum(weights.values())
+        return {name: weight / total for name, weight in weights.items()}
+
+    @cached_property
+    def found(self) -> Found | None:
+        """How groups of the data are found."""
+        if not self._finds_groups:
+            return None
+        if self.goal.epsilon is None:
+            step = "Give epsilon and delta instead; or give the groups with keys=."
+            check.refuse("plan", "rho", "left out to find the groups of the data", self.goal.rho, step)
+        return choose_keys(float(self.goal.epsilon * self._weights[""]), self.goal.delta / 2.0, self.neighbours)
+
+    @cached_property
+    def chosen(self) -> dict[str, tuple[Part, Drawn]]:
+        """Every part with its mechanism: by the way of paying that leaves the least noise."""
+        parts, _ = self._parts
+        keys = self._weights.get("", Fraction(0))
+        goal = self.goal
+        if self.found is not None:
+            goal = Goal(float(Fraction(repr(goal.epsilon)) * (1 - keys)), goal.delta / 2.0, None)
+        ways = goal.ways()
+        if self.found is not None and any(isinstance(part, Pick | Bars) for part in parts.values()):
+            ways = ways[:1]  # their rho is all that is known of them, which accounts cannot add to what finds groups
+        found = []
+        for spend in ways:
+            shares = {name: self._weights[name] / (1 - keys) for name in parts}
+            drawn = {
+                name: (part, part.choose(spend.portion(shares[name]), self._request.caps, self.neighbours))
+                for name, part in parts.items()
+            }
+            noise = 1.0
+            for part, how in drawn.values():
+                noise *= part.spread(how)
+            found.append((noise, drawn))
+        return min(found, key=lambda way: way[0])[1]
+
+    @cached_property
+    def event(self) -> Event:
+        """The record of what :meth:`run` releases."""
+        events = [drawn.event for _, drawn in self.chosen.values()]
+        if self.found is not None:
+            events.insert(0, self.found.event)
+        return PlanEvent(self.describe(), events[0] if len(events) == 1 else Composed(tuple(events)))
+
+    def describe(self) -> dict[str, Any]:
+        """What is public about the plan, of what JSON has."""
+        data, request = self.data, self._request
+        return {
+            "format": "inbounds.query",
+            "version": VERSION,
+            **data.describe(),
+            "max_groups": request.groups if request.by else None,
+            "max_rows": request.rows,
+            "suppress_below": data.suppress_below,
+            "asks": [{"name": name, **ask.to_json()} for name, ask in self._all.items()],
+            "goal": self.goal.to_json(),
+        }
+
+    # ---------------------------------------------------------------- before it is run
+
+    def price(self, *, delta: float | None = None) -> Price:
+        """What it costs, and whether the budget has room. Touches no data and spends nothing."""
+        scope = self.data.scope
+        return price(self.event, delta=delta, budget=scope.budget, used=scope._used())
+
+    def explain(self, *, sql: bool = False) -> str:
+        """In words and figures: unit, neighbours, bounds, caps, sensitivity, mechanisms and why, cost, expected error.
+
+        ``sql=True`` adds the query that the engine is given, with what decides about the rows that count left out.
+        """
+        data, request = self.data, self._request
+        unit = "each row" if request.unit is None else " and ".join(request.unit)
+        swap = "one unit replaced by another" if data.neighbours == "substitute" else "one unit more or less"
+        lines = [
+            f"data          {data.source.description}",
+            f"unit          {unit}; neighbours differ by {swap}"
+            + (f"; {data.size} units, which is public" if data.size is not None else ""),
+        ]
+        if data.condition is not None:
+            lines.append(f"rows          where {data.condition}")
+        if request.by:
+            by = ", ".join(map(str, request.by))
+            known = f"{len(data.keys)} public groups" if data.keys is not None else "groups found in the data"
+            lines.append(f"groups        by {by}: {known}; a unit counts in at most {request.groups}")
+        if request.unit is not None:
+            rows = "one value a unit and group, the mean of its own" if request.rows is None else (
+                f"at most {request.rows} rows of a unit in a group"
+            )  # fmt: skip
+            lines.append(f"contribution  {rows}")
+        for name in self.chosen:
+            lines += self._explained(name)
+        if self.found is not None:
+            share = f"{float(self._weights['']):.0%} of epsilon, half of delta"
+            lines.append(
+                f"keys          groups of {self.found.sure} units or more are found for certain, of 1 never ({share})"
+            )
+        if data.suppress_below is not None:
+            lines.append(f"suppressed    groups whose private number of units is below {data.suppress_below}")
+        cost = self.price()
+        lines += [f"{'' if i else 'cost':<13} {line.strip()}" for i, line in enumerate(str(cost).splitlines())]
+        lines.append(f"ledger        {data.scope!r}")
+        if sql:
+            lines += ["", request.sql(data.source)]
+        return "\n".join(lines)
+
+    def _explained(self, name: str) -> list[str]:
+        """A part: what is read from it, how it is drawn, and what to know."""
+        _, reads = self._parts
+        part, drawn = self.chosen[name]
+        asks = {ask: self._all[ask] for ask, read in reads.items() if read == name}
+        lines = [f"{name:<13} {_words(ask)}; {ask.expected(part, drawn)}" for name, ask in asks.items()]
+        share = f"{float(self._weights[name]):.0%} of the budget" + (" together" if len(asks) > 1 else "")
+        if isinstance(part, Pick):
+            picker = drawn.mechanism[0][0][0]
+            how = f"{drawn.reason} of {part.grid.bins()} cells; {picker.scale:.3g} values in rank make a factor e"
+        else:
+            mechanism = drawn.mechanism.raw if isinstance(drawn.mechanism, Denoised) else drawn.mechanism
+            size = getattr(mechanism.sensitivity, "value", mechanism.sensitivity)
+            how = (
+                f"{type(mechanism).__name__} noise of scale {mechanism.scale:.4g}, standard deviation "
+                f"{part.spread(drawn):.4g}; one unit moves it by {size:.6g}; {drawn.reason}"
+            )
+        notes = dict.fromkeys(note for ask in asks.values() for note in ask.notes(self.setting))
+        return lines + [f"              {line}" for line in (how, share, *notes)]
+
+    def __repr__(self) -> str:
+        asks = ", ".join(f"{name}: {_words(ask)}" for name, ask in self.asks.items())
+        return f"<Plan for {self.data.name}: {asks}; {self.goal}>"
+
+    # ---------------------------------------------------------------- running it
+
+    def run(self, *, key: str | None = None) -> Any:
+        """Pay, read the table, draw, record, and return the answers.
+
+        Parameters
+        ----------
+        key : str, optional
+            Names the request: the same plan with the same key gives the recorded answers again and costs nothing.
+
+        Returns
+        -------
+        Answer for one question without groups, else Results
+
+        Raises
+        ------
+        BudgetExceeded
+            The budget has no room; nothing was read.
+        QueryFailed
+            The engine failed after the budget was reserved: it counts as spent.
+        """
+        raw = self.data.scope.spend(self.event, self._draw, key=key)
+        return self._answers(raw)
+
+    def _draw(self) -> dict[str, Any]:
+        """Read the table and draw: what is recorded, and what answers are read from. Nothing else leaves here."""
+        tally: Tally = self._request.run(self.data.source)
+        numbers: Mapping[str, Any] = tally.numbers
+        raw: dict[str, Any] = {}
+        if self.found is not None:
+            kept = self.found.passing(tally.units)
+            raw["keys"] = [key_to_json(tally.keys[i]) for i in kept]
+            numbers = {name: [rows[i] for i in kept] for name, rows in tally.numbers.items()}
+        count = len(raw["keys"]) if self.found is not None else len(tally.keys)
+        raw["parts"] = {
+            name: part.draw(drawn, numbers, self._request.caps) if count else []
+            for name, (part, drawn) in self.chosen.items()
+        }
+        return raw
+
+    def _answers(self, raw: dict[str, Any]) -> Any:
+        """From what was recorded to answers; the same every time."""
+        data = self.data
+        keys: tuple[tuple[Any, ...], ...] = data.keys if data.keys is not None else ((),)
+        if self.found is not None:
+            keys = tuple(map(key_from_json, raw["keys"]))
+        _, reads = self._parts
+        columns: dict[str, list[Answer]] = {}
+        hidden: list[bool] = []
+        for i in range(len(keys)):
+            row: dict[str, Answer] = {}
+            few = False
+            for name, ask in self._all.items():
+                part, drawn = self.chosen[reads[name]]
+                for suffix, answer in ask.read(part, drawn, raw["parts"][reads[name]][i], self.setting):
+                    row[name + suffix] = answer
+                    if data.suppress_below is not None and self._tells_units(ask):
+                        few = few or answer.value < data.suppress_below
+            hidden.append(few)
+            for name, answer in row.items():
+                columns.setdefault(name, []).append(answer)
+        columns.pop(_HIDDEN, None)
+        final = {
+            name: tuple(
+                Answer(None, a.valid, ("too few units",), None) if few else a
+                for a, few in zip(column, hidden, strict=True)
+            )
+            for name, column in columns.items()
+        }
+        if not keys:
+            final = dict.fromkeys(self.asks, ())
+        if not data.by and len(final) == 1:
+            return next(iter(final.values()))[0]
+        results = Results(data.labels, keys, final, self.event, data.scope.spent())
+        return self._stacked(results)
+
+    @property
+    def _histogram(self) -> tuple[str, Histogram] | None:
+        """The only question, where that is a histogram: then each bin has a row."""
+        (name, ask), *others = self.asks.items()
+        return (name, ask) if not others and isinstance(ask, Histogram) else None
+
+    def _stacked(self, results: Results) -> Results:
+        if self._histogram is None:
+            return results
+        name, ask = self._histogram
+        bins = [ask.bin(i) for i in range(len(ask.edges) - 1)]
+        keys = tuple((*key, label) for key in results.keys for label in bins)
+        answers = tuple(
+            results.columns[f"{name} {label}"][i] for i in range(len(results.keys)) for label in bins
+        )  # fmt: skip
+        return Results((*results.by, "bin"), keys, {name: answers}, results.event, results.spent)
+
+
+def _words(ask: Aggregate) -> str:
+    described = ask.to_json()
+    if "bounds" in described:
+        low, high = described["bounds"]
+        return f"{described['ask']} of {ask.column}, bounds {low} to {high}"  # type: ignore[attr-defined]
+    if "condition" in described:
+        return f"share of {ask.of} where {ask.condition}"  # type: ignore[attr-defined]
+    if "edges" in described:
+        return f"histogram of {ask.column}, {len(described['edges']) - 1} bins"  # type: ignore[attr-defined]
+    return "number of rows" if described["ask"] == "count" else "number of units"

@@ -1,0 +1,128 @@
+"""Help with bounds and caps: private answers themselves, paid for and recorded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inbounds import _checks as check
+from inbounds.errors import ParameterTypeError
+from inbounds.events import Composed, Event, Pure
+from inbounds.events import Plan as PlanEvent
+from inbounds.query.compile import Compiler
+from inbounds.query.expressions import Expression
+from inbounds.query.kinds import Kind
+from inbounds.query.measures import Bins
+from inbounds.query.parts import Bars
+from inbounds.query.picking import Picker
+from inbounds.query.request import fresh_salt
+from inbounds.query.spending import Goal, Neighbours
+
+if TYPE_CHECKING:
+    from inbounds.query.data import Dataset
+
+__all__ = ["Suggestion", "suggest_bounds", "suggest_caps"]
+
+_SMALLEST, _LARGEST = -8, 40  # powers of two between which bounds are looked for
+_MISTAKE = 0.01  # the chance that an empty bin counts as full
+_CAPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, *(2**k for k in range(5, 21)))  # few: each is as likely by chance
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A private suggestion. It was paid for and recorded.
+
+    Attributes
+    ----------
+    values : mapping
+        As ``{"bounds": (0.0, 128.0)}`` or ``{"max_rows": 4, "max_groups": 2}``; a value is None where the data and the
+        budget say too little.
+    epsilon : float
+        What it cost.
+    reason : str
+    """
+
+    values: Mapping[str, Any]
+    epsilon: float
+    reason: str
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    @property
+    def bounds(self) -> Any:
+        return self.values["bounds"]
+
+    def __str__(self) -> str:
+        found = ", ".join(f"{name}: {value}" for name, value in self.values.items())
+        return f"{found} (private; cost epsilon {self.epsilon:g}). {self.reason}"
+
+    __repr__ = __str__
+
+
+def _recorded(data: Dataset, what: dict[str, Any], event: Event, draw: Callable[[], Any], key: str | None) -> Any:
+    description = {"format": "inbounds.suggestion", "version": 1, **data.describe(), **what}
+    return data.scope.spend(PlanEvent(description, event), draw, key=key)
+
+
+def suggest_bounds(data: Dataset, column: Expression, epsilon: float, key: str | None) -> Suggestion:
+    goal = Goal.of(epsilon, None, None)
+    if not isinstance(column, Expression):
+        check.refuse("suggest_bounds", "column", "a column's name or an expression", column, "", ParameterTypeError)
+    kind = column.kind(data.schema)
+    if not kind.numeric and kind is not Kind.BOOLEAN:
+        raise ParameterTypeError(f"suggest_bounds: column must hold numbers; {column} holds {kind}.")
+    positive = [2.0**k for k in range(_SMALLEST, _LARGEST + 1)]
+    edges = [*(-x for x in reversed(positive)), 0.0, *positive]
+    bars = Bars("bounds", Bins(column, edges))
+    # Of each unit one row: bins as fine as these need values that are not averaged.
+    request = data.request(bars.measures(), by=(), keys=None, groups=None, rows=1 if data.unit is not None else None)
+    request.check(data.schema)
+    neighbours = Neighbours(data.neighbours == "substitute", grouped=False, groups=1)
+    (spend,) = goal.ways()
+    drawn = bars.choose(spend, request.caps, neighbours)
+
+    def draw() -> Any:
+        return bars.draw(drawn, request.run(data.source).numbers, request.caps)[0]
+
+    asked = {"ask": "suggest_bounds", "column": column.to_json(), "goal": goal.to_json()}
+    counts = np.array(_recorded(data, asked, drawn.event, draw, key))
+    threshold = float(drawn.mechanism.scale) * math.log(counts.size / _MISTAKE)
+    full = np.flatnonzero(counts >= threshold)
+    if full.size == 0:
+        reason = f"No bin has {threshold:.0f} units for certain: ask with more epsilon, or use public knowledge."
+        return Suggestion({"bounds": None}, spend.value, reason)
+    found = (edges[int(full[0])], edges[int(full[-1]) + 1])
+    reason = f"Powers of two; beyond them lie few values: bins of less than {threshold:.0f} units do not count."
+    return Suggestion({"bounds": found}, spend.value, reason)
+
+
+def suggest_caps(data: Dataset, epsilon: float, share: float, key: str | None) -> Suggestion:
+    goal = Goal.of(epsilon, None, None)
+    share = check.number("suggest_caps", "share", share, above=0.0, below=1.0)
+    if data.unit is None:
+        check.refuse("suggest_caps", "unit", "a column: a row is one row in one group", None, "")
+    level = Fraction(repr(round(share, 4)))
+    (spend,) = goal.ways()
+    names = ["max_rows", "max_groups"] if data.by else ["max_rows"]
+    amount = spend.portion(Fraction(1, len(names)))
+    swaps = data.neighbours == "substitute"
+    reach = Fraction(1) if swaps else max(level, 1 - level)
+    picker = Picker(level, amount.value, reach, len(_CAPS))
+    event: Event = Composed(tuple(Pure(amount.value) for _ in names)) if len(names) > 1 else Pure(amount.value)
+    request = data.request({}, rows=None, groups=1 if data.by else None)
+    request.check(data.schema)
+
+    def draw() -> Any:
+        counts = Compiler(request, data.source, fresh_salt()).multiplicities(_CAPS)
+        return [_CAPS[picker.pick(counts[name])] for name in names]
+
+    asked = {"ask": "suggest_caps", "share": share, "goal": goal.to_json()}
+    found = dict(zip(names, _recorded(data, asked, event, draw, key), strict=True))
+    reason = f"About {share:.0%} of the units have no more; what is beyond a cap does not count."
+    return Suggestion(found, spend.value, reason)
