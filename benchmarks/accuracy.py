@@ -40,7 +40,7 @@ PEERS = {
     "PipelineDP": ("pipelinedp", "peer_pipelinedp_accuracy.py"),
     "diffprivlib": ("diffprivlib", "peer_diffprivlib_accuracy.py"),
 }
-SIZE_PUBLIC = ("diffprivlib",)  # takes the number of rows as public: to be compared with ours that does
+SIZE_PUBLIC = ("diffprivlib",)  # takes the number of rows as public: where ours can, that is compared
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Column:
     words: str
     lower: float
     upper: float
+    whole: bool = False  # whole numbers, as their type says; peers take them as floats
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,12 @@ class Case:
     by_group: bool
 
 
-VISITS = Column("visits", "visits to a doctor in a year", 0.0, 40.0)
+VISITS = Column("visits", "visits to a doctor in a year", 0.0, 40.0, whole=True)
 INCOME = Column("income", "family income, dollars", 0.0, 40_000.0)
-DELAY = Column("delay", "delay of departure, minutes", -30.0, 180.0)
-DISTANCE = Column("distance", "miles flown", 0.0, 3000.0)
+DELAY = Column("delay", "delay of departure, minutes", -30.0, 180.0, whole=True)
+DISTANCE = Column("distance", "miles flown", 0.0, 3000.0, whole=True)
 WAGE = Column("wage", "wage, thousands", 0.0, 350.0)
-AGE = Column("age", "age", 15.0, 90.0)
+AGE = Column("age", "age", 15.0, 90.0, whole=True)
 
 _RAND = "SELECT zper::BIGINT AS unit, {group} AS grp, mdvis::DOUBLE AS visits, income::DOUBLE AS income FROM {file}"
 _FLIGHTS = (
@@ -120,7 +121,10 @@ def files() -> dict[str, Path]:
 def bounded(case: Case) -> pa.Table:
     """The rows that count: columns unit, grp and the values, clipped; the caps hold for them."""
     file = next(path for name, path in files().items() if case.name.startswith(name))
-    clipped = ", ".join(f"least(greatest({c.name}, {c.lower}), {c.upper}) AS {c.name}" for c in case.columns)
+    clipped = ", ".join(
+        f"least(greatest({c.name}, {c.lower}), {c.upper})::{'BIGINT' if c.whole else 'DOUBLE'} AS {c.name}"
+        for c in case.columns
+    )
     source = case.source.replace("{file}", f"read_csv('{file}', nullstr = ['NA', ''])")
     values = ", ".join(c.name for c in case.columns)
     with duckdb.connect(config={"threads": 1}) as connection:
@@ -271,7 +275,11 @@ def main() -> list[str]:
         with suppress(peers.PeerUnavailable):
             peers.interpreter(environment)
     for case in CASES:
-        parquet.write_table(bounded(case), path(case))
+        rows = bounded(case)
+        floats = pa.schema([rows.schema.field(name) for name in ("unit", "grp")])
+        for column in case.columns:
+            floats = floats.append(pa.field(column.name, pa.float64()))
+        parquet.write_table(rows.cast(floats), path(case))
     problems: dict[str, str] = {}
     with ThreadPoolExecutor(max_workers=2) as pool:  # accuracy is measured, not speed
         records = [
@@ -346,9 +354,10 @@ def verdicts(records: Sequence[dict[str, Any]], clipped: bool) -> list[tuple[str
 
 
 def mine(peer: str, record: dict[str, Any]) -> str:
-    """Which of ours to compare with."""
-    whole = not next(case for case in CASES if case.name == record["case"]).by_group
-    return PUBLIC_SIZE if peer in SIZE_PUBLIC and whole and record["statistic"] != "count" else OURS
+    """Which of ours to compare with. A public number of units is one of rows only where a row is the unit."""
+    case = next(case for case in CASES if case.name == record["case"])
+    same = case.unit is None and not case.by_group and record["statistic"] != "count"
+    return PUBLIC_SIZE if peer in SIZE_PUBLIC and same else OURS
 
 
 def render(data: dict[str, Any]) -> str:
@@ -369,7 +378,8 @@ def render(data: dict[str, Any]) -> str:
         "- PipelineDP: its own combiners on the bounded rows, with noise drawn anew for every run.\n"
         "- diffprivlib: protects one row, so ε is divided by the rows of a unit that count. Its means, variances and "
         "medians take the number of rows as public, and by group that of every group: nobody may change group. On "
-        "whole tables these are compared with ours, size public; the rest with the other, which promises more.\n"
+        "whole tables where a row is the unit these are compared with ours, size public; the rest with the other.\n"
+        "- inbounds: columns of whole numbers come to it as such, and a quantile of rows is then a whole number.\n"
         "- *Out of range*: negative counts, negative sums of what cannot be negative, means and medians outside the "
         "bounds, variances below 0 or above what the bounds allow; and no answer at all.",
         *(f"No figures of {peer}: {problem}." for peer, problem in data["problems"].items()),

@@ -139,10 +139,40 @@ def test_what_has_no_bound_costs_more_than_any_budget(budget: ib.Budget) -> None
 
 def test_charges_saturate() -> None:
     for budget in BUDGETS:
-        for event in (Repeated(Pure(1e6), 2**53), Repeated(Repeated(Zcdp(1e6), 2**53), 2**53)):
+        for event in (Repeated(Pure(1e6), 2**53), Composed([Repeated(Zcdp(1e6), 2**53)] * 3)):
             charge = budget.charge(event)
             assert all(type(part) is int and 0 <= part <= MOST for part in charge)
             assert not budget.admits(charge)
+
+
+@pytest.mark.parametrize("used", [None, 0, (), (0, 0), (-1,), (0.0,), (True,), "0"])
+def test_what_is_used_are_whole_numbers(used: Any) -> None:
+    budget = ib.Budget(epsilon=1)
+    asked: list[Callable[[], object]] = [
+        lambda: budget.admits(used),
+        lambda: budget.spent(used),
+        lambda: budget.remaining(used),
+        lambda: budget.refusal(used, (1,)),
+        lambda: budget.covers(used, Pure(0.1)),
+        *([] if used is None else [lambda: ib.price(Pure(0.1), budget=budget, used=used)]),
+    ]
+    for ask in asked:
+        with pytest.raises(ParameterError, match="whole numbers from 0 up"):
+            ask()
+
+
+def test_a_recorded_charge_covers_its_event_up_to_the_last_digit() -> None:
+    noise = ib.Gaussian.calibrate(ib.Interval(0, 1), sensitivity=1.0, epsilon=0.2, delta=1e-9)
+    for budget in BUDGETS:
+        charge = budget.charge(noise.event())
+        assert budget.covers(charge, noise.event())
+        assert budget.covers(tuple(max(c - 1, 0) for c in charge), noise.event())
+        assert not budget.covers(tuple(c * 99 // 100 for c in charge), noise.event())
+    budget = ib.Budget(epsilon=1, delta=1e-6)
+    whole = budget.charge(Approximate(1.0, 1e-6))
+    assert whole[2] == 1
+    assert budget.covers(whole, Pure(0.5)), "whatever is within the budget may have taken all of it"
+    assert not budget.covers(whole, Pure(1.5))
 
 
 def test_budgets_are_values() -> None:

@@ -46,8 +46,8 @@ def test_round_trips_are_exact(name: str) -> None:
     width=st.floats(1e-40, 1e50),
     part=st.floats(1e-3, 1.0),
     scale=st.floats(1e-50, 1e50),
-    epsilon=st.floats(0.0, 1e6),
-    delta=st.floats(0.0, 1.0, exclude_max=True),
+    epsilon=st.just(0.0) | st.floats(1e-100, 1e6),
+    delta=st.just(0.0) | st.floats(1e-100, 1.0, exclude_max=True),
 )
 @settings(max_examples=60, deadline=None)
 def test_every_float_comes_back(
@@ -198,6 +198,8 @@ WRONG: list[tuple[Any, type[InboundsError], str]] = [
     (changed("format", ...), UnknownEvent, "lacks the field 'format'"),
     (changed("extra", 1), UnknownEvent, "unknown field 'extra'"),
     (changed("version", 2), UnknownEvent, "newer than 1"),
+    (changed("version", 10**5000), UnknownEvent, "newer than 1"),
+    ('{"format": 1' + "0" * 5000 + "}", UnknownEvent, "not JSON"),
     (changed("version", 0), UnknownEvent, "version must be"),
     (changed("version", "1"), UnknownEvent, "version must be"),
     (changed("version", True), UnknownEvent, "version must be"),
@@ -267,8 +269,39 @@ def test_records_are_not_nested_without_end() -> None:
     for _ in range(32):
         event = Composed([event])
     assert events.from_json(event.to_json()) == event
+    for holder in (lambda e: Composed([e]), lambda e: Parallel([e]), lambda e: Repeated(e, 2), lambda e: Plan({}, e)):
+        with pytest.raises(ParameterError, match="nested at most 32 deep"):
+            holder(event)
+    record = event.to_json()
+    record["event"] = {"tag": "composed", "events": [record["event"]]}
     with pytest.raises(UnknownEvent, match="nested"):
-        events.from_json(Composed([event]).to_json())
+        events.from_json(record)
+
+
+def test_what_is_made_can_be_read_back_and_counted() -> None:
+    with pytest.raises(ParameterError, match="releases in all"):
+        Repeated(Repeated(Pure(1.0), 2**30), 2**30)
+    assert Repeated(Composed([Repeated(Pure(1.0), 2), Pure(1.0)]), 2).guarantee().epsilon() == 6.0
+    with pytest.raises(ParameterError, match="at most 4000 digits"):
+        ib.Table(ib.Integers(0, 1), [[10**4000, 1], [1, 10**4000]], sensitivity=1).event()
+    for claim in (lambda x: Pure(x), lambda x: Approximate(0.0, x), lambda x: Zcdp(x)):
+        with pytest.raises(ParameterError, match="0 or at least 1e-100"):
+            claim(1e-101)
+    with pytest.raises(ParameterError, match="one of its kinds"):
+        Event()
+
+
+@pytest.mark.parametrize(
+    ("event", "most"),
+    [
+        (Repeated(Pure(1e-9), 10**9), 1.0),
+        (ib.Gaussian(ib.Interval(0, 1), scale=1e7, sensitivity=1.0).event(1000), 1e-3),
+        (Repeated(Pure(1e-100), 10), 1e-90),
+    ],
+)
+def test_many_tiny_releases_have_a_guarantee(event: Event, most: float) -> None:
+    assert 0.0 <= event.guarantee().epsilon(1e-6) <= most
+    assert "none" not in str(event.guarantee())
 
 
 @pytest.mark.parametrize(

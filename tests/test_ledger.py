@@ -18,6 +18,7 @@ import pytest
 
 import inbounds as ib
 from inbounds.errors import BudgetExceeded, LedgerConflict, LedgerUnavailable
+from inbounds.events import Plan, Pure
 from inbounds.ledger import Ledger, Record
 from tests.ledger_support import budget, each_store, event, on_disk, spend, total, units
 
@@ -214,6 +215,27 @@ def test_keys_belong_to_their_scope(ledger: Ledger) -> None:
 def test_bad_keys_are_refused(key: Any) -> None:
     with pytest.raises((ib.ParameterError, ib.ParameterTypeError), match="printable"):
         Ledger.open().scope(budget=budget(1)).reserve(event(), key=key)
+
+
+def test_a_key_means_its_event_to_the_letter() -> None:
+    scope = Ledger.open().scope(budget=budget(5))
+    scope.spend(Plan({"x": 1}, Pure(0.001)), lambda: 7, key="k")
+    for other in (True, 1.0):
+        with pytest.raises(LedgerConflict, match="another event"):
+            scope.spend(Plan({"x": other}, Pure(0.001)), lambda: 8, key="k")
+
+
+def test_a_draw_that_cannot_be_called_costs_nothing() -> None:
+    scope = Ledger.open().scope(budget=budget(1))
+    with pytest.raises(ib.ParameterTypeError, match="a function"):
+        scope.spend(event(), 1.5)  # type: ignore[arg-type]
+    assert units(scope.spent()) == 0
+
+
+@pytest.mark.parametrize("heads", ["x", {"default": 0}, {"default": [1]}, {"default": [1, 2]}, {3: [1, "a"]}, 7])
+def test_heads_are_those_that_were_kept(heads: Any) -> None:
+    with pytest.raises(ib.ParameterTypeError, match="heads"):
+        Ledger.open().verify(heads)
 
 
 def test_only_events_can_be_spent() -> None:

@@ -51,6 +51,17 @@ def script(code: str, *arguments: str) -> str:
 # ---------------------------------------------------------------- what is found there
 
 
+def test_nothing_is_left_beside_what_is_no_ledger(tmp_path: Path) -> None:
+    (tmp_path / "visits.csv").write_text("person,age\n1,30\n")
+    (tmp_path / "folder").mkdir()
+    for name, problem in (("visits.csv", "not a SQLite database"), ("folder", "not a file")):
+        with pytest.raises(LedgerError, match=problem):
+            Ledger.open(tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "visits.csv"]
+    with pytest.raises(ib.ParameterError, match="a path that this system can have"):
+        Ledger.open("\ud800.db")
+
+
 @pytest.mark.parametrize("content", [b"not a database at all, but a text" * 50, b"SQLite format 3\0" + b"\xff" * 2000])
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "ledger.db"
@@ -136,9 +147,8 @@ def test_an_empty_file_is_no_ledger_that_exists(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_missing(tmp_path: Path) -> None:
-    for where in (tmp_path / "no" / "such" / "ledger.db", tmp_path):
-        with pytest.raises(LedgerUnavailable, match="cannot be used"):
-            Ledger.open(where)
+    with pytest.raises(LedgerUnavailable, match="cannot be used"):
+        Ledger.open(tmp_path / "no" / "such" / "ledger.db")
 
 
 @posix
@@ -607,6 +617,39 @@ def test_a_server_that_never_was_is_an_error_at_once() -> None:
     assert "secret" not in str(caught.value)
     with pytest.raises(ib.ParameterError, match="must be a URL"):
         Ledger.open("postgresql://%zz/x?what=ever")
+
+
+@pytest.mark.parametrize("where", ["me:se/cret@localhost/db", "me:se@cret@127.0.0.1:1/db"])
+def test_a_password_that_is_not_encoded_is_not_shown(where: str) -> None:
+    with pytest.raises(ib.ParameterError, match="must be a URL") as caught:
+        Ledger.open(f"postgresql://{where}")
+    assert "cret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_name_that_no_host_has() -> None:
+    with pytest.raises(ib.ParameterError, match="name a host"):
+        Ledger.open(f"postgresql://{'h' * 70}:1/x")
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_other_encodings_of_a_database(server: Server, encoding: str) -> None:
+    import psycopg
+
+    name = f"in_{encoding.lower()}"
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0")
+    where = server.url().partition("?")[0].replace("/postgres", f"/{name}") + "?client_encoding=latin1"
+    with Ledger.open(where) as ledger:
+        scope = ledger.scope("é", budget=budget(3))
+        assert scope.spend(event(), lambda: "€", key="clé") == "€"
+        assert scope.spend(event(), lambda: pytest.fail("drawn"), key="clé") == "€"
+        if encoding == "LATIN1":
+            with pytest.raises(LedgerUnavailable, match="UntranslatableCharacter"):
+                scope.reserve(event(), key="€")
+        assert units(scope.spent()) == 1
+        assert ledger.verify().ok
 
 
 def test_without_a_driver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

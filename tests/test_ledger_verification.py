@@ -332,6 +332,30 @@ def test_an_older_copy_put_back_is_found_by_the_heads_kept(tmp_path: Path) -> No
     assert {problem.scope for problem in found.problems} == {(), ("visits",), ("visits", "bob"), ("new",)}
 
 
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    "damage",
+    ["used = 'x'", "used = 'null'", "used = '[]'", "budget = 'x'", "budget = '{}'", "renews = 'hour'", "seq = 'abc'"],
+)
+def test_a_damaged_row_is_named_as_such(filled: Ledger, damage: str) -> None:
+    alice = filled.scope(("visits", "alice"))
+    execute(filled, f"UPDATE inbounds_scope SET {damage} WHERE id = 3")
+    with pytest.raises(LedgerCorrupt, match="damaged"):
+        filled.scope(("visits", "alice")).reserve(event())
+    if damage.startswith("used"):
+        with pytest.raises(LedgerCorrupt, match="damaged"):
+            alice.spent()
+    assert not filled.verify().ok
+
+
+@pytest.mark.parametrize("value", ["'" + "9" * 5000 + "'", "x'ff'", "'-1'"])
+def test_a_damaged_version_is_named_as_such(value: str, tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        execute(ledger, f"UPDATE inbounds_meta SET value = {value} WHERE name = 'schema'")
+    with pytest.raises(LedgerCorrupt, match="which schema"):
+        Ledger.open(tmp_path / "ledger.db")
+
+
 def test_a_damaged_record_cannot_be_read_as_history(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         fill(ledger)

@@ -29,13 +29,16 @@ def refuse(
     next_step: str,
     kind: type[Exception] = ParameterError,
 ) -> NoReturn:
+    raise kind(f"{what}: {name} must be {requirement}; got {shown(value)}. {next_step}".rstrip())
+
+
+def shown(value: object, most: int = 80) -> str:
+    """A value in a message, cut where it is long."""
     try:
-        shown = repr(value)
+        text = repr(value)
     except ValueError:  # an int of more digits than Python converts
-        shown = f"a {type(value).__name__} too long to show"
-    if len(shown) > 80:
-        shown = shown[:77] + "..."
-    raise kind(f"{what}: {name} must be {requirement}; got {shown}. {next_step}".rstrip())
+        text = f"a {type(value).__name__} too long to show"
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def number(
@@ -72,6 +75,14 @@ def number(
         accepted = True
     if not accepted:
         refuse(what, name, requirement, value, next_step)
+    return x
+
+
+def amount(what: str, name: str, value: object, *, least: float, next_step: str = "", **limits: float) -> float:
+    """0, or a number from ``least`` on; ``limits`` as of :func:`number`."""
+    x = number(what, name, value, at_least=0.0, next_step=next_step, **limits)  # type: ignore[arg-type]
+    if 0.0 < x < least:
+        refuse(what, name, f"0 or at least {least!r}", value, next_step)
     return x
 
 

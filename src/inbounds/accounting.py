@@ -65,6 +65,11 @@ def _fold(event: Event, leaf: Callable[[Event], Vector]) -> Vector:
     return _fold(event.event, leaf) if isinstance(event, Plan) else leaf(event)
 
 
+def _enough(charge: Vector, price: Vector) -> bool:
+    """Whether a charge is the price, up to the last digit: curves computed on another machine may differ in it."""
+    return all(type(c) is int and c * (1.0 + 2.0**-30) + 1 >= p for c, p in zip(charge, price, strict=True))
+
+
 # ---------------------------------------------------------------- rules: what is counted, and when there is room
 
 
@@ -72,6 +77,8 @@ class _Rule(Protocol):
     zero: Vector
 
     def charge(self, event: Event) -> Vector: ...
+
+    def covers(self, charge: Vector, event: Event) -> bool: ...
 
     def admits(self, used: Vector) -> bool: ...
 
@@ -93,6 +100,9 @@ class _Sum:
 
     def charge(self, event: Event) -> Vector:
         return _fold(event, self.cost)
+
+    def covers(self, charge: Vector, event: Event) -> bool:
+        return _enough(charge, self.charge(event))
 
     def admits(self, used: Vector) -> bool:
         return used[0] <= self.limit
@@ -133,10 +143,22 @@ class _Filter:
         self.tail = -up(share - decimal(delta))  # what is left of delta, rounded down
         self.orders = _best_orders(self.epsilon, self.tail)
         self.zero: Vector = (0,) * (3 + len(self.orders))
+        self.whole: Vector = (0, 0, 1, *self.zero[3:])
         self._a = np.array(self.orders)
 
     def charge(self, event: Event) -> Vector:
         return _filter_charge(self, event)
+
+    def by_parts(self, event: Event) -> Vector:
+        """The charge that adds up."""
+        return _fold(event, lambda leaf: _filter_cost(leaf, self.orders))
+
+    def takes_all(self, event: Event) -> bool:
+        """Whether it may be the only one."""
+        return composition(event).delta(self.epsilon) <= self.delta
+
+    def covers(self, charge: Vector, event: Event) -> bool:
+        return self.takes_all(event) if charge == self.whole else _enough(charge, self.by_parts(event))
 
     def admits(self, used: Vector) -> bool:
         pure, own, whole, *renyi = used
@@ -156,7 +178,7 @@ class _Filter:
         levels = np.log(self.tail * _WEIGHTS * (1.0 - _MARGIN)) + self._a * (epsilon - divergences)
 
         def terms(x: float) -> FloatArray:
-            return np.exp(np.minimum(levels + self._a * x, 700.0))
+            return np.exp(np.minimum(levels + self._a * x, 650.0))  # times an order it stays finite
 
         def slope(x: float) -> float:
             return float(np.dot(self._a, terms(x))) - math.exp(-x)
@@ -251,10 +273,8 @@ def _filter_cost(leaf: Event, orders: tuple[float, ...]) -> Vector:
 
 @lru_cache(maxsize=4096)
 def _filter_charge(rule: _Filter, event: Event) -> Vector:
-    charge = _fold(event, lambda leaf: _filter_cost(leaf, rule.orders))
-    if not rule.admits(charge) and composition(event).delta(rule.epsilon) <= rule.delta:
-        return (0, 0, 1, *(0 for _ in rule.orders))
-    return charge
+    charge = rule.by_parts(event)
+    return rule.whole if not rule.admits(charge) and rule.takes_all(event) else charge
 
 
 # ---------------------------------------------------------------- what users hold
@@ -336,21 +356,34 @@ class Budget:
             check.refuse("Budget", "event", "an event", type(event).__name__, advice, ParameterTypeError)
         return self._rule.charge(event)
 
+    def covers(self, charge: Vector, event: Event) -> bool:
+        """Whether a charge that was recorded is enough for the event, by the prices of today.
+
+        More than today's price is no fault: an earlier version may have been less tight.
+        """
+        return self._rule.covers(self._counted(charge), event)
+
+    def _counted(self, used: Any) -> Vector:
+        count = len(self.zero())
+        if not (isinstance(used, tuple | list) and len(used) == count and all(type(u) is int and u >= 0 for u in used)):
+            check.refuse("Budget", "used", f"{count} whole numbers from 0 up, as charges add up to", used, "")
+        return tuple(used)
+
     def admits(self, used: Vector) -> bool:
         """Whether so much is within the budget."""
-        return self._rule.admits(used)
+        return self._rule.admits(self._counted(used))
 
     def spent(self, used: Vector) -> dict[str, float]:
         """So much in the budget's terms: epsilon (and delta), or rho; never less than it is."""
-        return self._rule.spent(used)
+        return self._rule.spent(self._counted(used))
 
     def remaining(self, used: Vector) -> dict[str, float]:
         """What one more release may cost: a pure epsilon without delta, a delta of its own without epsilon; or rho."""
-        return self._rule.remaining(used)
+        return self._rule.remaining(self._counted(used))
 
     def refusal(self, used: Vector, charge: Vector) -> BudgetExceeded:
         """The error that says why there is no room for ``charge`` beside ``used``."""
-        rule = self._rule
+        rule, used, charge = self._rule, self._counted(used), self._counted(charge)
         spent, asked, left = rule.spent(used), rule.spent(charge), rule.remaining(used)
         lacking = rule.shortfall(used, charge)
 
@@ -480,7 +513,8 @@ def price(
     if not isinstance(budget, Budget):
         check.refuse("price", "budget", "a Budget or None", budget, "", ParameterTypeError)
     at = delta if delta is not None else budget.delta or None
-    return Price(event.guarantee(), at, budget, budget.charge(event), budget.zero() if used is None else used)
+    before = budget.zero() if used is None else budget._counted(used)
+    return Price(event.guarantee(), at, budget, budget.charge(event), before)
 
 
 def _event_of(thing: Any) -> Event:

@@ -16,6 +16,8 @@ from inbounds.sensitivity import largest_norm
 
 __all__ = ["to_dp_accounting"]
 
+_CELLS, _TIMES = 10**7, 10**6  # of one distribution, and of compositions: more take hours or all memory
+
 
 def to_dp_accounting(event: Event, *, interval: float | None = None) -> Any:
     """The event for dp-accounting (the extra ``accounting``).
@@ -88,6 +90,10 @@ def _distribution(event: Event, interval: float | None) -> Any:
         step = min(atoms.step for atoms, _ in parts)
     else:
         step = check.number("to_dp_accounting", "interval", interval, above=0.0)
+    if any(float(atoms.losses[-1]) > _CELLS * step for atoms, _ in parts):
+        check.refuse("to_dp_accounting", "interval", f"at least a {_CELLS}th of the largest loss", interval, "")
+    if any(times > _TIMES for _, times in parts):
+        check.refuse("to_dp_accounting", "event", f"of at most {_TIMES} equal releases", "more", "")
     total = identity(step)
     for atoms, times in parts:
         first, masses = atoms.on(step)

@@ -59,11 +59,13 @@ class Target:
         if delta is not None and given != ["epsilon"]:
             check.refuse(what, "delta", "given together with epsilon only", delta, "")
         if epsilon is not None:
-            e = _amount(what, "epsilon", epsilon, 1e-15, 500.0, "Typical values: 0.01 to 10.")
+            e = check.amount(
+                what, "epsilon", epsilon, least=1e-15, at_most=500.0, next_step="Typical values: 0.01 to 10."
+            )
             d = 0.0
             if delta is not None:
                 check.number(what, "delta", delta, at_least=0.0, below=1.0, next_step=_DELTAS)
-                d = _amount(what, "delta", delta, 1e-100, 1.0, _DELTAS)
+                d = check.amount(what, "delta", delta, least=1e-100, at_most=1.0, next_step=_DELTAS)
             if e == 0.0 and d == 0.0:
                 check.refuse(
                     what, "epsilon", "greater than 0 when delta is 0", epsilon, "Nothing can be released at (0, 0)."
@@ -80,14 +82,6 @@ class Target:
 
 
 _DELTAS = "Typical values: below 1 / number of people."
-
-
-def _amount(what: str, name: str, value: Any, least: float, most: float, next_step: str) -> float:
-    """0, or a number from least to most."""
-    x = check.number(what, name, value, at_least=0.0, at_most=most, next_step=next_step)
-    if 0.0 < x < least:
-        check.refuse(what, name, f"0 or at least {least!r}", value, next_step)
-    return x
 
 
 def calibrate(

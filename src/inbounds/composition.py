@@ -402,7 +402,9 @@ class Guarantee:
 
     def table(self, delta: float | None = None) -> str:
         """The guarantee as a small table, with epsilon at ``delta`` (at 1e-6 and 1e-9 where it is not given)."""
-        deltas = (1e-6, 1e-9) if delta is None else (delta,)
+        deltas = (
+            (1e-6, 1e-9) if delta is None else (check.number("Guarantee", "delta", delta, at_least=0.0, below=1.0),)
+        )
         rows = [("epsilon", "delta = 0", self.epsilon())]
         rows += [("epsilon", f"delta = {d:g}", self.epsilon(d)) for d in deltas if d > 0.0]
         rows += [("rho", "", self.zcdp()), ("mu", "", self.gdp())]

@@ -146,7 +146,7 @@ class Convolution:
         log_whole = math.fsum(k * math.log1p(a.lost / f) for (a, k), f in zip(self.parts, finite, strict=True))
         #: the mass at infinity of the sum; all of it where there are so many draws that rounding would matter
         self.lost = 1.0
-        if sum(k for _, k in self.parts) <= _MANY and log_whole < 700.0:
+        if sum(k for _, k in self.parts) <= _MANY and log_finite + log_whole < 700.0:
             self.lost = math.exp(log_finite) * math.expm1(log_whole) * (1.0 + 2.0**-40)
         spread = math.sqrt(math.fsum(k * float(np.dot(a.masses, np.square(a.losses))) for a, k in self.parts))
         widest = max(float(a.losses[-1]) for a, _ in self.parts)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NoReturn, cast
+from typing import Any, ClassVar, NoReturn, cast
 
 from inbounds import _checks as check
 from inbounds.composition import Composition, Concentrated, Guarantee, Largest, Response, Single
@@ -36,7 +36,9 @@ __all__ = [
 
 FORMAT, VERSION = "inbounds.event", 1
 _DEEPEST = 32  # events inside events
-_MOST = 2**53
+_MOST = 2**53  # releases of one event
+_DIGITS = 4000  # of a table's weight
+_LEAST = 1e-100  # of what is claimed, where it is not 0: its square must not vanish
 
 
 # ---------------------------------------------------------------- the kinds
@@ -45,6 +47,13 @@ _MOST = 2**53
 @dataclass(frozen=True)
 class Event:
     """What was released. Frozen; equal events are equal in everything that is public."""
+
+    _depth: ClassVar[int] = 0  # events inside events inside it
+    _releases: ClassVar[int] = 1  # how many it stands for
+
+    def __post_init__(self) -> None:
+        if type(self) is Event:
+            check.refuse("Event", "kind", "one of its kinds", "none", "Ask a mechanism for its event().")
 
     def to_json(self) -> dict[str, Any]:
         """The record, of what JSON has: dicts, lists, texts, finite numbers, None, True, False."""
@@ -79,6 +88,9 @@ class Draw(Event):
             check.refuse("Draw", "mechanism", f"one of {known}", self.mechanism, "", ParameterTypeError)
         if not isinstance(self.note, str) or len(self.note) > 200:
             check.refuse("Draw", "note", "a text of at most 200 characters", self.note, "", ParameterTypeError)
+        if isinstance(self.mechanism, Table) and max(map(max, self.mechanism.weights)) >= 10**_DIGITS:
+            step = "Divide the weights of each row, and verify the table anew."
+            check.refuse("Draw", "mechanism", f"a table of weights of at most {_DIGITS} digits", "more", step)
 
 
 @dataclass(frozen=True)
@@ -88,7 +100,7 @@ class Pure(Event):
     epsilon: float
 
     def __post_init__(self) -> None:
-        _set(self, epsilon=check.number("Pure", "epsilon", self.epsilon, at_least=0.0, at_most=1e6))
+        _set(self, epsilon=check.amount("Pure", "epsilon", self.epsilon, least=_LEAST, at_most=1e6))
 
 
 @dataclass(frozen=True)
@@ -99,8 +111,8 @@ class Approximate(Event):
     delta: float
 
     def __post_init__(self) -> None:
-        _set(self, epsilon=check.number("Approximate", "epsilon", self.epsilon, at_least=0.0, at_most=1e6))
-        _set(self, delta=check.number("Approximate", "delta", self.delta, at_least=0.0, below=1.0))
+        _set(self, epsilon=check.amount("Approximate", "epsilon", self.epsilon, least=_LEAST, at_most=1e6))
+        _set(self, delta=check.amount("Approximate", "delta", self.delta, least=_LEAST, below=1.0))
 
 
 @dataclass(frozen=True)
@@ -110,7 +122,7 @@ class Zcdp(Event):
     rho: float
 
     def __post_init__(self) -> None:
-        _set(self, rho=check.number("Zcdp", "rho", self.rho, at_least=0.0, at_most=1e6))
+        _set(self, rho=check.amount("Zcdp", "rho", self.rho, least=_LEAST, at_most=1e6))
 
 
 @dataclass(frozen=True)
@@ -121,6 +133,7 @@ class Composed(Event):
 
     def __post_init__(self) -> None:
         _set(self, events=_several("Composed", self.events))
+        _set(self, _depth=_depth("Composed", *self.events), _releases=sum(e._releases for e in self.events))
 
     def leaves(self, times: int = 1) -> Iterator[tuple[Event, int]]:
         for event in self.events:
@@ -140,6 +153,7 @@ class Parallel(Event):
 
     def __post_init__(self) -> None:
         _set(self, events=_several("Parallel", self.events))
+        _set(self, _depth=_depth("Parallel", *self.events), _releases=max(e._releases for e in self.events))
 
 
 @dataclass(frozen=True)
@@ -152,6 +166,9 @@ class Repeated(Event):
     def __post_init__(self) -> None:
         _set(self, event=_checked("Repeated", self.event))
         _set(self, times=check.whole("Repeated", "times", self.times, at_least=1, at_most=_MOST))
+        _set(self, _depth=_depth("Repeated", self.event), _releases=self.times * self.event._releases)
+        if self._releases > _MOST:
+            check.refuse("Repeated", "times", f"so that there are at most {_MOST} releases in all", self.times, "")
 
     def leaves(self, times: int = 1) -> Iterator[tuple[Event, int]]:
         yield from self.event.leaves(times * self.times)
@@ -179,6 +196,7 @@ class Plan(Event):
         except (TypeError, ValueError, RecursionError):
             check.refuse("Plan", "description", "of what JSON has", description, "", ParameterTypeError)
         _set(self, text=text, event=_checked("Plan", event))
+        _set(self, _depth=_depth("Plan", event), _releases=event._releases)
 
     @property
     def description(self) -> dict[str, Any]:
@@ -199,6 +217,14 @@ def _checked(what: str, event: Any) -> Event:
         advice = "Ask a mechanism or a release for its event()."
         check.refuse(what, "event", "an event", type(event).__name__, advice, ParameterTypeError)
     return event
+
+
+def _depth(what: str, *inside: Event) -> int:
+    """The depth of what holds these; a record that is deeper could not be read back."""
+    found = 1 + max(event._depth for event in inside)
+    if found > _DEEPEST:
+        check.refuse(what, "event", f"nested at most {_DEEPEST} deep", found, "Compose events in one list.")
+    return found
 
 
 def _several(what: str, events: Any) -> tuple[Event, ...]:
@@ -348,12 +374,12 @@ def from_json(record: Any) -> Event:
         record = _parsed(record)
     fields = _fields("the record", record, {"format", "version", "event"})
     if fields["format"] != FORMAT:
-        _unknown(f'format must be "{FORMAT}"; got {_shown(fields["format"])}')
+        _unknown(f'format must be "{FORMAT}"; got {check.shown(fields["format"])}')
     version = fields["version"]
     if type(version) is not int or version < 1:
-        _unknown(f"version must be a whole number from 1; got {_shown(version)}")
+        _unknown(f"version must be a whole number from 1; got {check.shown(version)}")
     if version > VERSION:
-        _unknown(f"version {version} is newer than {VERSION}, which this program knows. Update inbounds")
+        _unknown(f"version {check.shown(version)} is newer than {VERSION}, which this program knows. Update inbounds")
     return _decode(fields["event"], 0)
 
 
@@ -365,7 +391,7 @@ def _parsed(text: str | bytes) -> Any:
 
     try:
         return json.loads(text, object_pairs_hook=unique, parse_constant=lambda name: _unknown(f"{name} is no number"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as problem:
+    except ValueError as problem:  # no JSON, no text, a number too long
         raise UnknownEvent(f"Event: the record is not JSON ({problem}).") from None
     except RecursionError:
         raise UnknownEvent("Event: the record is nested too deeply.") from None
@@ -375,33 +401,28 @@ def _unknown(problem: str) -> NoReturn:
     raise UnknownEvent(f"Event: {problem}.")
 
 
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def _fields(where: str, record: Any, names: set[str]) -> dict[str, Any]:
     if not isinstance(record, dict):
-        _unknown(f"{where} must be an object with fields; got {_shown(record)}")
+        _unknown(f"{where} must be an object with fields; got {check.shown(record)}")
     missing, unknown = names - record.keys(), record.keys() - names
     if missing:
         _unknown(f"{where} lacks the field {sorted(missing)[0]!r}")
     if unknown:
-        _unknown(f"{where} has the unknown field {_shown(sorted(unknown, key=str)[0])}")
+        _unknown(f"{where} has the unknown field {check.shown(sorted(unknown, key=str)[0])}")
     return record
 
 
 def _tagged(where: str, record: Any, known: Iterable[str]) -> str:
     if not isinstance(record, dict) or not isinstance(record.get("tag"), str):
-        _unknown(f"{where} must be an object with a tag; got {_shown(record)}")
+        _unknown(f"{where} must be an object with a tag; got {check.shown(record)}")
     if record["tag"] not in known:
-        _unknown(f"the tag {_shown(record['tag'])} of {where} is not known")
+        _unknown(f"the tag {check.shown(record['tag'])} of {where} is not known")
     return cast(str, record["tag"])
 
 
 def _list(where: str, values: Any) -> list[Any]:
     if not isinstance(values, list):
-        _unknown(f"{where} must be a list; got {_shown(values)}")
+        _unknown(f"{where} must be a list; got {check.shown(values)}")
     return values
 
 
@@ -448,8 +469,8 @@ def _decode_mechanism(record: Any) -> Mechanism:
 
 
 def _digits(text: Any) -> int:
-    if not isinstance(text, str) or not (text.isascii() and text.isdigit() and len(text) <= 4000):
-        _unknown(f"a weight must be a text of decimal digits; got {_shown(text)}")
+    if not isinstance(text, str) or not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        _unknown(f"a weight must be a text of decimal digits; got {check.shown(text)}")
     return int(text)
 
 

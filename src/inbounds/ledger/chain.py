@@ -8,12 +8,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from inbounds.accounting import Budget
-from inbounds.errors import LedgerConflict, LedgerCorrupt
-from inbounds.ledger.record import BEGINNING, Record, canonical, checked_json, digest, period_of, timestamp
+from inbounds.errors import InboundsError, LedgerConflict, LedgerCorrupt
+from inbounds.ledger.record import BEGINNING, PERIODS, Record, canonical, checked_json, digest, period_of, timestamp
 from inbounds.ledger.schema import ROOT
 from inbounds.ledger.store import Transaction
 
-__all__ = ["Chain", "Level", "Row", "add", "answered", "find", "locked", "make", "records", "rows", "shown"]
+__all__ = [
+    "Chain",
+    "Level",
+    "Row",
+    "add",
+    "answered",
+    "find",
+    "locked",
+    "make",
+    "parsed",
+    "records",
+    "rows",
+    "shown",
+    "totals",
+]
 
 _PAGE = 1000  # records read at a time
 
@@ -62,10 +76,30 @@ def locked(tx: Transaction, levels: Sequence[Level]) -> tuple[list[Chain], str, 
     """The chains of these levels, the time, and the period that each is in by the clock."""
     found, now = tx.lock([level.id for level in levels])
     chains = [
-        Chain(id, level.path, seq, head, tuple(json.loads(used)), period)
+        Chain(id, level.path, seq, head, totals(used, level.budget), period)
         for level, (id, seq, head, used, period) in zip(levels, found, strict=True)
     ]
     return chains, timestamp(now), [period_of(now, level.renews) for level in levels]
+
+
+def parsed(text: Any) -> Any:
+    """What a field of a scope says."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError):
+        raise _damaged() from None
+
+
+def totals(text: Any, budget: Budget) -> tuple[int, ...]:
+    """The running totals of a scope with this budget."""
+    found = parsed(text)
+    if not isinstance(found, list) or len(found) != len(budget.zero()) or not all(type(x) is int for x in found):
+        raise _damaged()
+    return tuple(found)
+
+
+def _damaged() -> LedgerCorrupt:
+    return LedgerCorrupt("Ledger: a scope's row is damaged. Run verify().")
 
 
 def find(
@@ -81,7 +115,13 @@ def find(
                 raise LedgerConflict(f"Ledger: there is no scope {shown(part)} to lie under. Make it first.")
             return None
         ((id, text, again),) = there
-        found.append(Level(id, part, Budget.from_json(json.loads(text)), again))
+        try:
+            limit = Budget.from_json(parsed(text))
+        except InboundsError:
+            raise _damaged() from None
+        if again is not None and again not in PERIODS:
+            raise _damaged()
+        found.append(Level(id, part, limit, again))
     if budget is not None:
         own = found[-1]
         if (canonical(own.budget.to_json()), own.renews) != (canonical(budget.to_json()), renews):
@@ -109,7 +149,7 @@ def make(tx: Transaction, path: tuple[str, ...], budget: Budget, renews: str | N
     )
     chain.append(tx, at, "scope", checked_json("Ledger", "budget", {**described, "period": begins}))
     chain.save(tx)
-    root = Chain(ROOT, (), seq, head, tuple(json.loads(used)), period)
+    root = Chain(ROOT, (), seq, head, tuple(parsed(used)), period)
     root.append(tx, at, "scope", canonical({**described, "path": list(path)}))
     root.save(tx)
     return (*above, Level(id, path, budget, renews))
@@ -126,7 +166,7 @@ def answered(tx: Transaction, own: Chain | Level, key: str, event: Any) -> str |
     if not found or found[0][2] == "void":
         return None
     ((at, begun, ended, answer),) = found
-    if json.loads(begun)["event"] != event:
+    if canonical(json.loads(begun)["event"]) != canonical(event):  # to the letter: in Python 1, 1.0 and True are equal
         raise LedgerConflict(f"Scope: the key {key!r} was used for another event at {at}. Use a new key.")
     if ended is None:
         raise LedgerConflict(

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from inbounds import _checks as check
-from inbounds.ledger.chain import records
+from inbounds.ledger.chain import parsed, records
 from inbounds.ledger.record import canonical
 from inbounds.ledger.store import Store, Transaction
 
@@ -24,7 +24,7 @@ def export(how: str, store: Store, only: tuple[str, ...] | None) -> str:
         out = []
         for row in tx.rows(f"SELECT {', '.join(fields)} FROM inbounds_scope ORDER BY id"):
             scope = dict(zip(fields, row, strict=True))
-            scope.update({name: json.loads(scope[name]) for name in ("path", "budget", "used")})
+            scope.update({name: parsed(scope[name]) for name in ("path", "budget", "used")})
             path = tuple(scope["path"])
             if only is None or path == only:
                 scope["records"] = [record.to_json() for record in records(tx, scope.pop("id"), path)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import weakref
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 from inbounds import _checks as check
 from inbounds.accounting import Budget
 from inbounds.errors import LedgerConflict, ParameterError, ParameterTypeError
-from inbounds.ledger.chain import Level, find, make, shown
+from inbounds.ledger.chain import Level, find, make, parsed, shown
 from inbounds.ledger.export import export
 from inbounds.ledger.record import PERIODS, Record, check_text
 from inbounds.ledger.schema import ROOT
@@ -53,6 +52,10 @@ class Ledger:
         if not isinstance(where, str | os.PathLike):
             check.refuse("Ledger", "where", "a path or a postgresql:// URL", where, "", ParameterTypeError)
         name = os.fsdecode(where)
+        try:
+            os.fsencode(name)
+        except UnicodeError:
+            raise ParameterError("Ledger: where must be a path that this system can have.") from None
         store: Store
         if name.startswith(("postgresql://", "postgres://")):
             from inbounds.ledger.postgres import PostgresStore
@@ -140,7 +143,7 @@ class Ledger:
 
         def work(tx: Transaction) -> list[tuple[Level, ...]]:
             rows = tx.rows("SELECT path FROM inbounds_scope WHERE id <> ? ORDER BY id", ROOT)
-            return [find(tx, tuple(json.loads(path))) or () for (path,) in rows]
+            return [find(tx, tuple(parsed(path))) or () for (path,) in rows]
 
         return tuple(Scope(self, levels) for levels in self._store.transaction(work, write=False))
 
@@ -162,4 +165,11 @@ class Ledger:
         heads : mapping or None
             ``Verification.heads`` of an earlier time, kept elsewhere: what was recorded then must still be there.
         """
-        return self._store.transaction(lambda tx: verify(tx, heads or {}), write=False)
+        kept = {} if heads is None else heads
+        if not isinstance(kept, Mapping) or not all(
+            isinstance(name, str) and isinstance(head, list | tuple) and [type(x) for x in head] == [int, str]
+            for name, head in kept.items()
+        ):
+            step = "Keep Verification.heads as it is."
+            check.refuse("Ledger", "heads", "{name: [records, hash], ...} or None", heads, step, ParameterTypeError)
+        return self._store.transaction(lambda tx: verify(tx, kept), write=False)

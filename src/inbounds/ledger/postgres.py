@@ -80,6 +80,13 @@ class PostgresStore(Store):
             given: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.ProgrammingError:
             raise ParameterError("Ledger: where must be a URL as postgresql://user@host:5432/database.") from None
+        place = [str(given.get(name, "")) for name in ("host", "port", "dbname")]
+        if "@" in "".join(place) or (not place[1].replace(",", "").isdecimal() and place[1]):
+            # A password that is not encoded ends up in these; the message must not show it.
+            raise ParameterError(
+                "Ledger: where must be a URL as postgresql://user:password@host:5432/database. Percent-encode what the "
+                "password has of / : @ ? #."
+            )
         seconds = max(1, round(timeout))
         self._options: dict[str, Any] = {
             "application_name": "inbounds",
@@ -89,9 +96,10 @@ class PostgresStore(Store):
             "keepalives_interval": max(1, seconds // 3),
             "keepalives_count": 3,
             **given,
+            "client_encoding": "UTF8",  # whatever the database has; texts come back as texts
         }
-        place = f"{given.get('host', '')}:{given.get('port', 5432)}/{given.get('dbname', '')}"
-        super().__init__(f"postgresql://{place}", create=create, timeout=timeout)
+        host, port, database = place
+        super().__init__(f"postgresql://{host}:{port or 5432}/{database}", create=create, timeout=timeout)
         self._connection: psycopg.Connection[Any] | None = None
 
     # ---------------------------------------------------------------- transactions
@@ -142,7 +150,12 @@ class PostgresStore(Store):
         return self._connection
 
     def _connect(self) -> psycopg.Connection[Any]:
-        connection = self._driver.connect(**self._options, autocommit=True, cursor_factory=self._driver.ClientCursor)
+        try:
+            connection = self._driver.connect(
+                **self._options, autocommit=True, cursor_factory=self._driver.ClientCursor
+            )
+        except UnicodeError:  # a host's name of letters or a length that no name has
+            raise ParameterError("Ledger: where must name a host that can be.") from None
         try:
             milliseconds = round(1000 * self.timeout)
             tx = _Transaction(connection, self.clock, _WRITE, False)

@@ -90,7 +90,7 @@ def checked_version(shown: str, meta: dict[str, str] | None, dialect: Dialect) -
         return 0
     latest = len(steps(dialect))
     found = meta.get("schema", "")
-    if not found.isdecimal() or "ledger" not in meta:
+    if not (isinstance(found, str) and found.isdecimal() and len(found) < 9) or "ledger" not in meta:
         raise LedgerCorrupt(
             f"Ledger: {shown} is not a ledger: its table inbounds_meta does not say which schema it has."
         )

@@ -13,7 +13,7 @@ from inbounds import _checks as check
 from inbounds.accounting import Budget
 from inbounds.errors import LedgerUnavailable, ParameterError, ParameterTypeError
 from inbounds.events import Event
-from inbounds.ledger.chain import Level, add, answered, locked, records, shown
+from inbounds.ledger.chain import Level, add, answered, locked, records, shown, totals
 from inbounds.ledger.export import export
 from inbounds.ledger.record import Record, canonical, check_text, checked_json, period_of
 from inbounds.ledger.reservation import Reservation
@@ -154,6 +154,8 @@ class Scope:
 
         The answer comes back as JSON has it, the same now and when it is replayed.
         """
+        if not callable(draw):  # found out before anything is spent
+            check.refuse("Scope", "draw", "a function without arguments", draw, "", ParameterTypeError)
         with self.spending(event, key=key) as reservation:
             if not reservation.replayed:
                 reservation.touch()
@@ -173,7 +175,7 @@ class Scope:
         def work(tx: Transaction) -> tuple[int, ...]:
             ((used, period),) = tx.rows("SELECT used, period FROM inbounds_scope WHERE id = ?", self._own.id)
             over = period_of(tx.now(), self.renews) > period
-            return self.budget.zero() if over else tuple(json.loads(used))
+            return self.budget.zero() if over else totals(used, self.budget)
 
         return self._ledger._store.transaction(work, write=False)
 

@@ -21,6 +21,7 @@ __all__ = ["MEMORY", "SqliteStore"]
 T = TypeVar("T")
 
 MEMORY = ":memory:"
+_MAGIC = b"SQLite format 3\0"
 _PATIENCE = 0.05  # seconds SQLite itself waits for a lock before we look at the deadline
 
 
@@ -86,14 +87,29 @@ class SqliteStore(Store):
         if self._writers is None or (not write and self._connection is not None):
             yield
             return
-        if not self._create and not os.path.exists(self._path):
-            raise self._missing()
+        if self._connection is None:
+            self._looked_at()
         try:
             if not self._writers.acquire(deadline):
                 raise self._locked()
             yield
         finally:
             self._writers.release()
+
+    def _looked_at(self) -> None:
+        """Before the first lock: nothing is left beside a file that is no ledger."""
+        if not os.path.exists(self._path):
+            if not self._create:
+                raise self._missing()
+        elif not os.path.isfile(self._path):
+            raise LedgerUnavailable(f"Ledger: {self.shown} is not a file. Choose another path.")
+        else:
+            with open(self._path, "rb") as file:
+                begins = file.read(len(_MAGIC))
+            if begins not in (b"", _MAGIC):
+                raise LedgerCorrupt(
+                    f"Ledger: {self.shown} is not a SQLite database, or is damaged. Choose another path."
+                )
 
     def _begin(self, connection: sqlite3.Connection, write: bool, deadline: float) -> None:
         while True:

@@ -37,8 +37,8 @@ class Transaction(ABC):
     def lock(self, ids: Sequence[int]) -> tuple[list[tuple[Any, ...]], datetime]:
         """(id, seq, head, used, period) of those scopes by rising id, ours until the transaction ends; and the time."""
         found, now = self._lock(ids)
-        if len(found) != len(ids):
-            raise LedgerCorrupt("Ledger: a scope is missing from its table. Run verify().")
+        if len(found) != len(ids) or not all(type(seq) is int for _, seq, *_ in found):
+            raise LedgerCorrupt("Ledger: a scope is missing from its table, or its row is damaged. Run verify().")
         return found, self._clock() if self._clock is not None else now
 
     @abstractmethod

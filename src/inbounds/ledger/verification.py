@@ -60,7 +60,8 @@ class Verification:
         return not self.problems
 
     def __str__(self) -> str:
-        head = f"{self.records} records in {len(self.heads) - 1} scopes: "
+        count = len(self.heads) - 1
+        head = f"{self.records} records in {count} scope{'' if count == 1 else 's'}: "
         return head + (
             "no problem found" if self.ok else "\n  ".join([f"{len(self.problems)} problems", *map(str, self.problems)])
         )
@@ -95,7 +96,7 @@ class _Chain:
         self.period = ""
         self.begun: dict[str, tuple[tuple[int, ...], str]] = {}
         self.ended: set[str] = set()
-        self.costs: dict[str, tuple[int, ...]] = {}
+        self.covered: dict[tuple[str, tuple[int, ...]], bool] = {}
         try:
             self.path = tuple(str(name) for name in json.loads(path))
             if self.id != ROOT:
@@ -177,10 +178,9 @@ class _Chain:
         self.links.reserved.setdefault(reservation, {})[self.path] = (seq, leaf, event)
         self.used = tuple(a + b for a, b in zip(self.used, charge, strict=True))
         if self.budget is not None:
-            if event not in self.costs:
-                self.costs[event] = self.budget.charge(events.from_json(content["event"]))
-            # More than today's price is no fault: an earlier version may have been less tight.
-            if not all(type(c) is int and c >= d for c, d in zip(charge, self.costs[event], strict=True)):
+            if (event, charge) not in self.covered:
+                self.covered[event, charge] = self.budget.covers(charge, events.from_json(content["event"]))
+            if not self.covered[event, charge]:
                 self.say(seq, "charge", "the charge is less than the event costs")
             if not self.budget.admits(self.used):
                 self.say(seq, "overspent", "the budget had no room for it")
