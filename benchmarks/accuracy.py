@@ -174,7 +174,12 @@ def ours(case: Case, column: Column, statistic: str, *, size_public: bool) -> np
     data = ib.dataset(rows, unit=case.unit, budget=budget, max_rows=case.rows, **public)
     if case.by_group:
         data = data.group_by("grp", keys=keys(case), max_groups=case.groups)
-    values: dict[str, Any] = {"column": column.name, "bounds": (column.lower, column.upper)}
+    # No value is missing, and with a public size it helps to say so.
+    asked = ib.col(column.name).fill_null(int(column.lower) if column.whole else column.lower)
+    values: dict[str, Any] = {
+        "column": asked if size_public else column.name,
+        "bounds": (column.lower, column.upper),
+    }
     ask, more = {
         "count": ("count", {}),
         "median": ("median", {**values, "level": None}),  # no interval, as the peers have none
@@ -353,6 +358,25 @@ def verdicts(records: Sequence[dict[str, Any]], clipped: bool) -> list[tuple[str
     return rows
 
 
+def worse(records: Sequence[dict[str, Any]]) -> list[str]:
+    """Where a peer's answers, as they are, have less error."""
+    rows = [
+        (peer, r["case"], label(r), shown(r["scores"][mine(peer, r)]), shown(r["scores"][peer]))
+        for r in records
+        for peer in PEERS
+        if r["scores"][peer] and r["scores"][mine(peer, r)]["low"] > r["scores"][peer]["high"]
+    ]
+    if not rows:
+        return []
+    why = (
+        "Where ours is worse. diffprivlib's sums by group take the size of every group as public, so that a value "
+        "counts by the width of its bounds; ours hide who is in a group, and a value counts by its size. PipelineDP's "
+        "medians come from trees of noisy counts, which lead to the middle of the bounds where a group is small "
+        "against the noise: good where the truth lies there, bad where it does not (visits)."
+    )
+    return [why, table(("beside", "table", "", "inbounds", "peer"), rows, left=3)]
+
+
 def mine(peer: str, record: dict[str, Any]) -> str:
     """Which of ours to compare with. A public number of units is one of rows only where a row is the unit."""
     case = next(case for case in CASES if case.name == record["case"])
@@ -370,9 +394,9 @@ def render(data: dict[str, Any]) -> str:
         *(["**Shortened run: not a result.**"] if data["quick"] else []),
         f"Root mean square error of one answer at ε = {data['epsilon']:g}, over {data['runs']} runs and all groups, "
         "with a 95 % interval (bootstrap over runs). The tables were bounded before, so that all see the same rows; "
-        "bounds, caps and public groups are given to all. *Size public*: the number of units is known and one is "
-        "replaced; else one is added or removed. *With interval*: as medians are by default, with half of ε spent on a "
-        "confidence interval; the peers have none.",
+        "bounds, caps and public groups are given to all. *Size public*: the number of units is known, no value is "
+        "missing, and one unit is replaced; else one is added or removed. *With interval*: as medians are by default, "
+        "with half of ε spent on a confidence interval; the peers have none.",
         "- OpenDP: its Polars interface, with the caps stated; it has no variance there. Medians choose among 1001 "
         "candidates.\n"
         "- PipelineDP: its own combiners on the bounded rows, with noise drawn anew for every run.\n"
@@ -387,6 +411,7 @@ def render(data: dict[str, Any]) -> str:
         "Ours is better where its interval of the error lies below the peer's, worse where it lies above. In the "
         "second half the peers' answers were clipped to the valid range first, as a careful user would do by hand.",
         table(header, [*verdicts(data["records"], False), *verdicts(data["records"], True)], left=2),
+        *worse(data["records"]),
     ]
     for case in data["cases"]:
         rows = [r for r in data["records"] if r["case"] == case["name"]]

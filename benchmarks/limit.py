@@ -11,8 +11,8 @@ from typing import Any
 
 import inbounds as ib
 from benchmarks.report import machine, progress, table, write
-from inbounds.advice import Comparison, Entry
-from inbounds.posterior import risk
+from inbounds.advice import Comparison, Entry, denoised_staircase
+from inbounds.inference.posterior import risk
 
 RANGE = ib.Integers(0, 30)
 ROWS = ((1, 0.1), (1, 1.0), (5, 0.3), (5, 1.0), (10, 3.0), (15, 1.0), (30, 1.0), (30, 4.0))
@@ -65,12 +65,12 @@ def at_limit(change: int, epsilon: float) -> dict[str, Any]:
         if name in {entry.name for entry in average}
     }
     fractions = {
-        "plain Laplace": ib.Laplace.calibrate(RANGE, **asked, edges="ignore"),
-        "staircase": ib.Staircase.calibrate(RANGE, **asked, edges="ignore"),
-        "truncated Laplace": ib.Laplace.calibrate(RANGE, **asked),
-        "truncated Gaussian": ib.Gaussian.calibrate(RANGE, **asked),
+        "plain Laplace": ib.Laplace.calibrate(RANGE, **asked, edges="ignore").denoised(),
+        "staircase": denoised_staircase(RANGE, **asked),
+        "truncated Laplace": ib.Laplace.calibrate(RANGE, **asked).denoised(),
+        "truncated Gaussian": ib.Gaussian.calibrate(RANGE, **asked).denoised(),
     }
-    unrounded = {name: denoised_mse(mechanism) / best[0] for name, mechanism in fractions.items()}
+    unrounded = {name: float(risk(mechanism).mse) / best[0] for name, mechanism in fractions.items()}
     chosen = {by: ib.recommend(RANGE, **asked, criterion=by) for by in ("average", "worst")}
     return {
         "sensitivity": change,
@@ -86,10 +86,6 @@ def at_limit(change: int, epsilon: float) -> dict[str, Any]:
 
 def limit(found: Comparison) -> float:
     return math.nan if found.limit is None else found.limit.value
-
-
-def denoised_mse(mechanism: ib.Mechanism) -> float:
-    return float(risk(mechanism.denoised()).mse)
 
 
 def at_bound(ratio: int, epsilon: float) -> dict[str, Any]:
@@ -174,7 +170,8 @@ The optimum is that of the linear program. Denoised mechanisms answer whole numb
 
 ## Without rounding to whole numbers
 
-Average only. Below 1 where a fraction may be answered and the program may not.
+Average only. Below 1 where a fraction may be answered and the program may not. The staircase's first stair is made for
+the error after denoising.
 
 {table(["sensitivity, ε", *fractions], second)}
 

@@ -102,8 +102,15 @@ def run_json(line: str, code: int = 0) -> dict[str, Any]:
 
 
 def produced(line: str, *, code: bool = False) -> str:
-    """What a line prints, without spaces at the ends of lines and without the name of the folder that it ran in."""
+    """What a line prints, without spaces at the ends of lines and without the name of the folder that it ran in.
+
+    ``> FILE`` at its end takes what it prints, as in a shell.
+    """
+    line, _, file = line.partition(" > ")
     result = run(line)
+    if file:
+        Path(file).write_text(result.stdout, encoding="utf-8")
+        return str(result.stderr)
     text = "".join(f"{row.rstrip()}\n" for row in result.output.splitlines()).replace(f"{Path.cwd()}/", "")
     return text + (f"[exit {result.exit_code}]\n" if code else "")
 

@@ -11,6 +11,8 @@ import pytest
 import inbounds as ib
 from inbounds import advice
 from inbounds.advice import KINDS
+from inbounds.inference.posterior import risk
+from inbounds.mechanism import denoised
 
 RANGE = ib.Integers(0, 12)
 
@@ -119,6 +121,68 @@ def test_what_cannot_meet_the_target_is_left_out(domain: ib.Interval, target: di
     assert {"clamped Laplace", "truncated Laplace"} <= names
 
 
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ({"epsilon": 50.0}, "optimal: epsilon must be"),
+        ({"epsilon": 1.0, "delta": 1e-15}, "optimal: delta must be"),
+        ({"epsilon": 0.0, "delta": 1e-3}, "optimal: epsilon must be"),
+    ],
+)
+def test_targets_that_the_program_does_not_take(target: dict[str, float], reason: str) -> None:
+    compared = ib.compare(RANGE, sensitivity=1, **target)
+    assert compared.skipped["optimum"].startswith(reason)
+    assert compared.limit is None
+    assert compared["clamped Laplace"].average is not None
+
+
+def test_small_epsilon() -> None:
+    """Once it asked for 38 GB."""
+    for change, epsilon in ((12, 1e-6), (1, 1e-12)):
+        compared = ib.compare(RANGE, sensitivity=change, epsilon=epsilon)
+        assert {"staircase, denoised", "clamped staircase, denoised"} <= {entry.name for entry in compared}
+
+
+def test_what_takes_too_long_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(denoised, "_TERMS", 5000.0)
+    long = ib.compare(RANGE, sensitivity=12, epsilon=0.5, optimum=False)
+    assert long.skipped["staircase, denoised"].startswith("Denoised: errors on whole numbers must be sums of at most")
+    assert long["plain Laplace, denoised"].average is not None
+    line = ib.compare(ib.Interval(0, 10), sensitivity=1, epsilon=1e-3, optimum=False)
+    assert line.skipped["staircase, denoised"].startswith("left out below epsilon 0.1")
+
+
+def test_answers_that_never_occur_have_no_width() -> None:
+    compared = ib.compare(ib.Integers(0, 5), sensitivity=1, epsilon=1.0, prior=([1], [1]))
+    assert compared["optimum"].average.rmse == 0.0  # it always says 1
+    assert compared["optimum"].average.width == 5.0
+    assert compared.ratio(compared["optimum"]) == 1.0  # of a limit that is 0
+    assert compared.ratio(compared["clamped Laplace"]) == math.inf
+
+
+def test_the_first_stair_is_made_for_the_error_after_denoising() -> None:
+    domain = ib.Interval(0, 10)
+    plain = ib.Staircase.calibrate(domain, sensitivity=10, epsilon=4.0, edges="ignore")
+    tuned = advice.denoised_staircase(domain, sensitivity=10, epsilon=4.0)
+    assert tuned.raw.gamma < plain.gamma
+    assert risk(tuned).mse < 0.95 * risk(plain.denoised()).mse
+    assert tuned.epsilon() <= 4.0
+    long = advice.denoised_staircase(ib.Interval(0, 100), sensitivity=10, epsilon=4.0)
+    assert long.raw.gamma == plain.gamma
+    used = ib.compare(domain, sensitivity=10, epsilon=4.0, optimum=False)["staircase, denoised"]
+    assert used.mechanism == tuned
+
+
+def test_at_is_one_true_value() -> None:
+    box = ib.Box([0, 0], [10, 9])
+    assert ib.compare(box, sensitivity=ib.L1(1), epsilon=1.0, at=[3.0, 4.0]).at == [3.0, 4.0]
+    for domain, change, at in ((RANGE, 1, [3, 4]), (RANGE, 1, "3"), (box, ib.L1(1), 3.0), (box, ib.L1(1), [1, 2, 3])):
+        with pytest.raises(ib.InboundsError, match=r"compare: at must be"):
+            ib.compare(domain, sensitivity=change, epsilon=1.0, at=at)
+    with pytest.raises(ib.InboundsError, match=r"for_accuracy: at must be"):
+        ib.for_accuracy(RANGE, sensitivity=1, error=1.0, at=[3, 4])
+
+
 def test_half_lines_have_no_average() -> None:
     compared = ib.compare(ib.Interval(0, math.inf), sensitivity=1, epsilon=1.0)
     assert compared.criterion == "worst"
@@ -137,6 +201,21 @@ def test_recommendations_are_near_the_optimum(change: int, epsilon: float, crite
     assert advised.comparison.ratio(advised.entry) <= 1.05
     assert advised.mechanism.epsilon() <= epsilon
     assert advised.reason.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("change", "epsilon"), [(1, 0.1), (1, 1.0), (5, 0.3), (5, 1.0), (10, 3.0), (15, 1.0), (30, 1.0), (30, 4.0)]
+)
+def test_recommendations_are_near_the_optimum_on_0_to_30(change: int, epsilon: float) -> None:
+    for criterion in ("average", "worst"):
+        advised = ib.recommend(ib.Integers(0, 30), sensitivity=change, epsilon=epsilon, criterion=criterion)
+        assert advised.comparison.ratio(advised.entry) <= 1.05, criterion
+
+
+def test_criteria_in_other_words() -> None:
+    for said, meant in (("worst case", "worst"), ("no mass at the ends", "smooth")):
+        one, two = (ib.recommend(RANGE, sensitivity=4, epsilon=0.5, criterion=c, optimum=False) for c in (said, meant))
+        assert (one.name, one.reason) == (two.name, two.reason)
 
 
 def test_it_says_clamp_where_that_is_best() -> None:
@@ -175,6 +254,41 @@ def test_the_smallest_epsilon_for_an_accuracy(measure: str) -> None:
     assert size > wanted
 
 
+def test_accuracy_of_the_optimum() -> None:
+    reached = ib.for_accuracy(RANGE, sensitivity=12, error=2.0)
+    assert reached.name == "optimum"
+    assert reached.epsilon == float(f"{reached.epsilon:.5g}")  # a clean decimal
+    least = [math.sqrt(ib.optimal(RANGE, sensitivity=12, epsilon=f * reached.epsilon).value) for f in (0.999, 1.0)]
+    assert least[1] <= 2.0 < least[0]
+    assert all(e == float(f"{e:.5g}") and e > reached.epsilon for e in reached.others.values())
+    assert "staircase, denoised" in reached.others
+    shown = str(reached)
+    assert all(f"  as much or more would be needed with {name}" in shown for name in reached.worse)
+    assert reached._repr_html_().count("<tr>") == 2 + len(reached.others) + len(reached.worse)
+
+
+def test_accuracy_names_what_needs_more() -> None:
+    """What is only said to need as much or more does so."""
+    reached = ib.for_accuracy(ib.Interval(0, 10), sensitivity=1, error=1.0)
+    assert reached.error <= 1.0
+    assert set(reached.others) | set(reached.worse) | {reached.name} >= {"clamped Laplace", "plain Laplace, denoised"}
+    compared = ib.compare(ib.Interval(0, 10), sensitivity=1, epsilon=reached.epsilon * 0.999, optimum=False)
+    assert all(entry.average.rmse > 1.0 for entry in compared if entry.in_range)
+
+
+def test_the_simpler_of_equals_is_named() -> None:
+    """For sensitivity 1 stairs are geometric noise."""
+    reached = ib.for_accuracy(RANGE, sensitivity=1, error=1.0, kinds=["clamped staircase", "clamped Laplace"])
+    assert set(reached.others.values()) == {reached.epsilon}
+    assert ib.for_accuracy(RANGE, sensitivity=1, error=1.0).name == "clamped Laplace"
+
+
+def test_accuracy_that_is_more_than_enough() -> None:
+    """At large epsilon intervals of whole numbers are points."""
+    reached = ib.for_accuracy(RANGE, sensitivity=1, error=0.5, measure="half-width", kinds="clamped Laplace")
+    assert reached.error <= 0.5
+
+
 def test_accuracy_that_cannot_be_had() -> None:
     with pytest.raises(ib.UnreachableTarget, match="no mechanism has rmse"):
         ib.for_accuracy(ib.Interval(0, 100), sensitivity=100, error=1e-9, kinds=["clamped Laplace"])
@@ -185,6 +299,12 @@ def test_the_tradeoff_falls_in_epsilon() -> None:
     assert len(curves) >= 3
     for name, values in curves.items():
         assert values[0] > values[1] > values[2], name
+
+
+def test_the_tradeoff_shows_in_notebooks() -> None:
+    found = ib.tradeoff(RANGE, sensitivity=1, epsilons=[0.5, 1.0], kinds=["clamped Laplace", "optimum"])
+    assert found._repr_html_().count("<tr>") == 3
+    assert found.curves["optimum"][1] <= found.curves["clamped Laplace"][1]
 
 
 # --- wrong use
@@ -215,6 +335,8 @@ def test_bad_input(function: object, change: dict[str, object], message: str) ->
         ({"error": 0.0}, "error must be"),
         ({"measure": "range"}, "measure must be one of"),
         ({"kinds": ["no noise"]}, "kinds must be one of"),
+        ({"kinds": 5}, "kinds must be a name or a sequence of names"),
+        ({"kinds": []}, "kinds must be a name or a sequence of names"),
         ({"level": 1.0}, "level must be"),
         ({"criterion": "smooth"}, "criterion must be one of"),
     ],

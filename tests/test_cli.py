@@ -21,7 +21,7 @@ import pytest
 import inbounds as ib
 from inbounds import auditing
 from inbounds.cli import app as commands
-from inbounds.cli import main, output
+from inbounds.cli import main, output, program
 from inbounds.cli.app import app
 from inbounds.papers import report
 from tests.cli_support import entries, produced, run, run_json, same, write_visits
@@ -49,6 +49,10 @@ ORDINARY = {
     "guarantee gaussian --interval -inf 0 --scale 0.8 --sensitivity 0.5": (0, "none (worst pair in closed form)"),
     "audit laplace --interval 0 10 --scale 2 --sensitivity 1 --epsilon 1": (0, "PROVEN"),
     "audit laplace --interval 0 10 --scale 1 --sensitivity 1 --epsilon 1": (1, "REFUTED"),
+    "audit gaussian --interval 0 1 --scale 0.3 --sensitivity 0.1 --epsilon 1 --delta 1e-6": (
+        0,
+        "worst    true values 0 and 0.1\n",  # no event tells them apart
+    ),
     "--version": (0, f"inbounds {ib.__version__}"),
     "--help": (0, "calibrate"),
     "calibrate --help": (0, "inbounds calibrate gaussian --box 0:10,1:9 --l2 4.47 --epsilon 0.1 --json"),
@@ -85,6 +89,20 @@ WRONG = {
     "calibrate laplace --interval 0 1 --sensitivity 2 --epsilon 1": ("ParameterError", "pass 1.0."),
     "calibrate laplace --interval 0 1 --l2 1 --epsilon 1": ("ParameterError", "The others are for a box."),
     "calibrate laplace --interval 0 1 --sensitivity x --epsilon 1": ("UsageError", "See 'inbounds calibrate --help'."),
+    f"calibrate laplace {AGE} --epsilon one": (
+        "UsageError",
+        "--epsilon must be a number; got 'one'. Write it in digits",
+    ),
+    "budget history budget.db --last=0": ("UsageError", "--last must be a whole number from 1 up; got '0'. Write"),
+    f"release laplace {AGE} --epsilon 41.3x": ("UsageError", "--epsilon must be a number; got something else. Write"),
+    "guarantee visits.csv": (
+        "ParameterError",
+        "must be laplace, gaussian, or a .json file with the record of a release",
+    ),
+    "calibrate gaussian --interval 0 1 --sensitivity 0.1 --epsilon 1 --edges ignore": (
+        "UnreachableTarget",
+        "Gaussian noise with --edges ignore has no pure epsilon",
+    ),
     f"calibrate laplace {AGE}": ("ParameterError", "For instance --epsilon 1."),
     f"calibrate laplace {AGE} --epsilon 1 --rho 1": ("ParameterError", "got --epsilon and --rho."),
     f"calibrate laplace {AGE} --epsilon nan": ("ParameterError", "Typical values: 0.01 to 10."),
@@ -460,6 +478,12 @@ def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         main()
     assert ended.value.code == 2
     assert capsys.readouterr().err == "inbounds: the command line needs typer and rich. Install inbounds[cli].\n"
+    monkeypatch.setattr(sys, "argv", ["inbounds", "calibrate", "--json"])
+    with pytest.raises(SystemExit):
+        main()
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["error"]["message"].endswith("Install inbounds[cli].")
+    assert printed.err == ""
     code = "import sys, runpy; sys.modules['typer'] = None; runpy.run_module('inbounds', run_name='__main__')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
@@ -482,6 +506,13 @@ def test_pictures_need_their_extra(monkeypatch: pytest.MonkeyPatch, words: str) 
     assert "Install inbounds[plots]." in result.stderr
 
 
+def test_words_of_python_become_options_and_values_stay() -> None:
+    text = "Budget(epsilon=1.0): 'keys=' as delta=1e-6 or keys=; Laplace(Box([0.0], [1.0]), sensitivity=L2(value=4.5))"
+    assert program._spoken(text, False) == text.replace("as delta=1e-6", "as --delta 1e-6").replace("keys=;", "--keys;")
+    assert program._spoken("lower max_groups: got None; got None.", False) == "lower --max-groups: got None; got none."
+    assert program._spoken("As group_by(..., max_groups=3): max_rows", True) == "As max_groups = 3: max_rows"
+
+
 def test_errors_may_be_left_to_the_caller() -> None:
     with pytest.raises(ib.ParameterError):
         app(["calibrate", "laplace", "--epsilon", "1"], standalone_mode=False)
@@ -492,10 +523,15 @@ def test_errors_may_be_left_to_the_caller() -> None:
 BLOCK = re.compile(r"^```console\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
+MEAN_AGE = 41.3
+
+
 def prepare_guide() -> None:
     """The files that the guide speaks of; it shows the one with the questions itself."""
     write_visits(Path(), 3000)
-    Path("mean_age.txt").write_text("41.3\n")
+    Path("mean_age.txt").write_text(f"{MEAN_AGE}\n")
+    age = ib.Laplace.calibrate(ib.Interval(0, 120), sensitivity=0.5, epsilon=0.3)
+    Path("event.json").write_text(json.dumps(age.event().to_json()))
     (questions,) = re.findall(r"^```toml\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     Path("questions.toml").write_text(questions, encoding="utf-8")
 
@@ -512,6 +548,13 @@ def test_the_guide_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.Mon
         "calibrate", "guarantee", "audit", "compare", "release", "plot density", "budget create", "budget show",
         "budget history", "budget verify", "query",
     }  # fmt: skip
+
+
+def test_the_guide_shows_no_draw_that_misleads() -> None:
+    """Answers differ from run to run; of those that are shown, each interval holds the true value."""
+    ends = re.findall(r"^interval +from ([\d.]+) to ([\d.]+) with", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(ends) >= 2
+    assert all(float(low) <= MEAN_AGE <= float(high) for low, high in ends), "write the outputs anew"
 
 
 def written_anew(block: re.Match[str]) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import inbounds as ib
@@ -18,7 +21,7 @@ from inbounds.cli import options, output
 from inbounds.cli.app import app
 from inbounds.ledger import Ledger
 from inbounds.mechanism import Laplace
-from tests.cli_support import run, run_json
+from tests.cli_support import run, run_json, write_visits
 from tests.ledger_support import on_disk
 
 pytest_plugins = ["tests.ledger_fixtures"]
@@ -83,7 +86,7 @@ def test_compare_says_that_it_may_take_long() -> None:
 
 def test_a_narrow_terminal_cuts_no_number() -> None:
     words = "compare --integers 0 8 --sensitivity 2 --epsilon 1 --delta 1e-6 --optimum"
-    wide, narrow = run(words, width=200).stdout, run(words, width=86).stdout
+    wide, narrow = run(words, width=200).stdout, run(words, width=60).stdout
     assert narrow.split()[:300] == wide.split()[:300]
 
 
@@ -316,6 +319,29 @@ def test_history_tells_everything(ledger: Ledger) -> None:
     assert "renew" not in text
 
 
+def test_history_says_what_queries_asked(ledger: Ledger) -> None:
+    write_visits(Path(), 30)
+    spent = "query visits.csv --unit patient --epsilon 0.1 --ledger budget.db --scope visits"
+    for asked in (
+        "--median age --bounds 0 120",
+        "--mean age --bounds 0 120 --by ward --keys A,B --max-groups 2 --where 'age >= 18'",
+        "--count-units",
+        "--share 'age >= 65'",
+        "--suggest-bounds age",
+    ):
+        assert run(f"{spent} {asked}").exit_code == 0
+    text = run("budget history budget.db", width=160).stdout
+    for part in ("median(age)", "mean(age) where age >= 18 by ward", "count_units", "share(age >= 65)"):
+        assert f" epsilon 0.1: {part}" in text
+    assert " epsilon 0.1: suggest_bounds(age)" in text
+    assert "answer recorded" in text
+    assert "answer of 98 numbers" in text
+    assert "parts" not in text
+    own = ib.events.Plan({"mine": 1}, ib.events.Pure(0.1))
+    ledger.scope("visits").spend(own, lambda: 1)
+    assert "epsilon 0.1: Pure(epsilon=0.1)" in run("budget history budget.db", width=160).stdout
+
+
 def test_a_changed_ledger_is_found(ledger: Ledger) -> None:
     run_json(f"release {AGE} --ledger budget.db --scope visits < true.txt")
     sound = run_json("budget verify budget.db")
@@ -346,11 +372,29 @@ def test_heads_must_be_heads(ledger: Ledger, text: str) -> None:
     assert "that 'inbounds budget verify --json' wrote" in result.stderr
 
 
-def test_what_is_no_ledger_is_a_finding() -> None:
-    found = run_json("budget verify true.txt", code=1)
-    assert found["problems"][0]["kind"] == "damage"
-    assert run("budget verify true.txt").exit_code == 1
+@pytest.mark.parametrize("command", ["verify", "show", "history", "export"])
+def test_what_is_no_ledger_is_said_to_be_none(command: str) -> None:
+    found = run_json(f"budget {command} true.txt", code=2)
+    assert found["error"]["message"].endswith("got 'true.txt'. This is not a ledger: check the path.")
     assert Path("true.txt").read_text() == f"{TRUE}\n"
+
+
+def test_a_damaged_ledger_is_a_finding(ledger: Ledger) -> None:
+    ledger.close()
+    whole = Path("budget.db").read_bytes()
+    Path("budget.db").write_bytes(whole[:100] + bytes(4000) + whole[4100:])
+    assert run_json("budget verify budget.db", code=1)["problems"][0]["kind"] == "damage"
+
+
+def test_one_scope_is_one(ledger: Ledger) -> None:
+    assert run("budget verify budget.db").stdout == "2 records in 1 scope: no problem found\n"
+
+
+def test_a_share_of_delta_is_explained() -> None:
+    made = " ".join(run("budget create new.db visits --epsilon 3 --delta 1e-9").stdout.split())
+    assert "delta 5e-10 Of delta, releases that have one of their own may take a share" in made
+    assert "Of delta" not in run("budget create new.db other --epsilon 3").stdout
+    assert "Of delta" not in run("budget create new.db third --epsilon 3 --delta 1e-9 --own 1").stdout
 
 
 def test_exports_are_those_of_the_package(ledger: Ledger) -> None:
@@ -413,18 +457,49 @@ def test_a_database_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------- help, and what the shell completes
 
 COMMANDS = [
-    "calibrate", "guarantee", "audit", "compare", "release", "reproduce",
+    "calibrate", "guarantee", "audit", "compare", "release", "query", "demo", "reproduce",
     *(f"budget {name}" for name in ("create", "show", "history", "verify", "export")),
     *(f"plot {name}" for name in PICTURES),
 ]  # fmt: skip
 
 
+def shown_examples(command: str) -> list[str]:
+    """The lines of a help that can be pasted: those after "Examples:"."""
+    return [
+        line.strip() for line in run(f"{command} --help", width=60).stdout.split("Examples:")[1].split("\n") if line
+    ]
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example_and_json(command: str) -> None:
     text = run(f"{command} --help", width=200).stdout
-    assert "Examples:" in text
-    assert f"inbounds {command} " in text.split("Examples:")[1]
+    assert any(line.startswith(f"inbounds {command}") for line in shown_examples(command))
     assert "--json" in text
+    assert "<bool>" not in text
+
+
+@pytest.mark.parametrize("group", ["", "budget", "plot"])
+def test_groups_of_commands_have_examples_too(group: str) -> None:
+    assert len(shown_examples(group)) >= 2
+    assert "<bool>" not in run(f"{group} --help").stdout
+
+
+def test_examples_can_be_pasted() -> None:
+    lines = [line for command in ["", "budget", "plot", *COMMANDS] for line in shown_examples(command)]
+    assert subprocess.run(["bash", "-n"], input="\n".join(lines), text=True, check=False).returncode == 0
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        if not words:
+            continue  # a remark
+        words = words[1 : next((i for i, word in enumerate(words) if word in "<>"), None)]
+        command: Any = get_command(app)
+        while hasattr(command, "commands"):
+            command = command.commands[words.pop(0)]
+        command.make_context("inbounds", words)  # every option and its values are read
+
+
+def test_help_says_that_a_record_will_do() -> None:
+    assert "laplace|gaussian|RECORD.json" in run("guarantee --help", width=120).stdout
 
 
 def test_the_help_lists_them_all() -> None:

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import inbounds as ib
+from inbounds.advice import denoised_staircase
 from inbounds.errors import OutsideDomain, ParameterError, ParameterTypeError
+from inbounds.inference.posterior import posterior, risk
 from inbounds.mechanism.denoised import Denoised
-from inbounds.posterior import posterior, risk
 from tests.common import MECHANISMS as FAMILIES
 
 INF = math.inf
@@ -93,18 +94,20 @@ def test_no_other_estimate_is_better(loss: str) -> None:
         assert np.any(other > 1.01 * least)
 
 
-# The average squared error, over that of the best mechanism (column 0): plain geometric, truncated Laplace, truncated
-# Gaussian, each followed by the posterior mean. Measured independently, to the digits shown.
+# The average squared error, over that of the best mechanism (column 0): plain geometric, staircase with the best step,
+# truncated Laplace, truncated Gaussian, each followed by the posterior mean. Measured independently, to these digits.
 TABLE = {
-    (1, 0.1): ("51.9", "0.999", "1.38", "1.35"),
-    (1, 1): ("1.685", "0.989", "1.66", "12.2"),
-    (5, 0.3): ("65.7", "1.003", "1.16", "1.15"),
-    (5, 1): ("25.8", "1.043", "1.80", "2.21"),
-    (10, 3): (None, "1.48", "2.13", "4.45"),
-    (15, 1): (None, "1.06", "1.23", "1.23"),
-    (30, 1): ("67.4", "1.11", "1.14", "1.15"),
-    (30, 4): ("14.9", "2.79", "3.07", "3.93"),
+    (1, 0.1): ("51.9", "0.999", "0.999", "1.38", "1.35"),
+    (1, 1): ("1.685", "0.989", "0.989", "1.66", "12.2"),
+    (5, 0.3): ("65.7", "1.003", "1.002", "1.16", "1.15"),
+    (5, 1): ("25.8", "1.043", "1.011", "1.80", "2.21"),
+    (10, 3): (None, "1.48", "1.02", "2.13", "4.45"),
+    (15, 1): (None, "1.06", "1.04", "1.23", "1.23"),
+    (30, 1): ("67.4", "1.11", "1.07", "1.14", "1.15"),
+    (30, 4): ("14.9", "2.79", "1.28", "3.07", "3.93"),
 }
+#: The first stair, where it is not the one that is best without an estimate.
+FIRST = {(15, 1): 6, (30, 1): 11, (30, 4): 5}
 
 
 def interval_of(shown: str) -> tuple[float, float]:
@@ -119,6 +122,9 @@ def test_error_relative_to_the_optimum(setting: tuple[float, float]) -> None:
     optimum, *shown = TABLE[setting]
     kinds = ((ib.Laplace, "ignore"), (ib.Laplace, "truncate"), (ib.Gaussian, "truncate"))
     made = [cls.calibrate(RANGE, sensitivity=change, epsilon=epsilon, edges=e).denoised() for cls, e in kinds]
+    made.insert(1, denoised_staircase(RANGE, sensitivity=change, epsilon=epsilon))
+    if setting in FIRST:
+        assert round(made[1].raw.gamma * change) == FIRST[setting]
     mse = [float(np.mean(m.at(TRUE).error().rmse ** 2)) for m in made]
     limits = [interval_of(s) for s in shown]
     if optimum is not None:
@@ -663,3 +669,57 @@ def test_intervals_estimates_and_posteriors_are_those_of_the_raw_answer() -> Non
         found.interval(1.5)
     with pytest.raises(ParameterError, match="prior"):
         found.estimate(0.5, "mle", prior)
+
+
+# --- small epsilon: plain stairs reach far
+
+
+def test_small_epsilon_takes_neither_long_nor_much_memory() -> None:
+    """Everything that lies far outside is one term, where it has the same estimate."""
+    for change, epsilon in ((30, 1e-6), (1, 1e-12)):
+        made = ib.Staircase.calibrate(RANGE, sensitivity=change, epsilon=epsilon, edges="ignore")
+        errors = np.asarray(made.denoised(integer=True).at(TRUE).error().rmse)
+        np.testing.assert_allclose(errors, np.abs(TRUE - 15.0), rtol=1e-3, atol=2e-2)  # next to nothing is learnt
+    geometric = ib.Laplace.calibrate(RANGE, sensitivity=1, epsilon=1e-3, edges="ignore").denoised()
+    stairs = ib.Staircase.calibrate(RANGE, sensitivity=1, epsilon=1e-3, edges="ignore").denoised()
+    np.testing.assert_allclose(stairs.at(TRUE).error().rmse, geometric.at(TRUE).error().rmse, rtol=1e-9)
+
+
+def test_what_would_take_too_long_is_refused() -> None:
+    made = ib.Staircase.calibrate(RANGE, sensitivity=30, epsilon=1e-6, edges="ignore").denoised()
+    with pytest.raises(
+        ib.UnreachableTarget, match=r"Denoised: errors on whole numbers must be sums of at most .* terms"
+    ):
+        made.at(3.0).error()
+
+
+def test_terms_beyond_where_the_estimate_is_constant() -> None:
+    """Against the sum over all answers, for an estimate that stays the same far outside and one that does not."""
+    for change, integer in ((1, False), (7, True), (7, False)):
+        raw = ib.Staircase.calibrate(RANGE, sensitivity=change, epsilon=0.5, edges="ignore")
+        made = raw.denoised(integer=integer)
+        x = np.arange(-1500.0, 1531.0)
+        share = np.exp(raw.at(TRUE[:, None]).logpmf(x))
+        expected = np.sqrt((share * (made._estimates(x) - TRUE[:, None]) ** 2).sum(axis=1))
+        np.testing.assert_allclose(made.at(TRUE).error().rmse, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("edges", ["ignore", "clamp"])
+def test_stairs_on_spans_have_a_closed_form(edges: str) -> None:
+    """Against sums over the parts between all jumps, for near and for far answers."""
+    spans = ib.Spans([(0, 4), (6, 10), (10.5, 11)])
+    made = ib.Staircase(spans, sensitivity=1, epsilon=1.0, edges=edges)
+    noise = made._noise
+    for x in (0.2, 3.9, 7.0, 10.7) + ((-33.0, -1.3, 5.2, 40.0) if edges == "ignore" else ()):
+        jumps = noise.first + noise.width * np.arange(60.0)
+        cuts = np.unique(np.concatenate([np.ravel(spans.spans), x - jumps, x + jumps]))
+        cuts = cuts[(cuts >= 0.0) & (cuts <= 11.0)]
+        a, b = cuts[:-1], cuts[1:]
+        weight = np.exp(noise.log_density((a + b) / 2.0 - x) - noise.log_density(np.array(max(-x, x - 11.0, 0.0))))
+        weight = np.where(spans.contains((a + b) / 2.0), weight, 0.0)
+        mean = (weight @ (b * b - a * a)) / 2.0 / (weight @ (b - a))
+        found = made.posterior(x)
+        assert found.mean() == pytest.approx(mean, rel=1e-12), x
+        assert found.cdf(found.median()) == pytest.approx(0.5, abs=1e-12)
+        below = np.where(b <= 4.0, weight, 0.0) @ (b - a) / (weight @ (b - a))
+        assert found.cdf(5.0) == pytest.approx(below, abs=1e-12)

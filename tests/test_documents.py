@@ -49,7 +49,6 @@ KNOWN = {
     "json",
     "{eval-rst}",
     "{toctree}",
-    "{include} ../CHANGELOG.md",
 }
 
 
@@ -112,7 +111,9 @@ def test_a_wrong_output_would_be_noticed() -> None:
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_block_has_a_language_that_somebody_runs_or_nobody_can(name: str) -> None:
     languages = {language for language, _, _ in blocks(DOCUMENTS[name])}
-    assert languages <= KNOWN
+    included = {language for language in languages if language.startswith("{include} ")}
+    assert languages - included <= KNOWN
+    assert all(((ROOT / name).parent / language.split()[1]).is_file() for language in included)
     assert "console" not in languages or name == "docs/command-line.md", "test_cli.py runs those of that page"
     assert DOCUMENTS[name].count("\n```") % 2 == (1 if DOCUMENTS[name].startswith("```") else 0)
 
@@ -159,6 +160,9 @@ def test_a_notebook_keeps_what_its_cells_give() -> None:
     assert stream["text"] == ["2\n"]
     assert value["data"] == {"text/plain": ["3"]}
     assert pictures == []
+    page = f"{code}\n```python\n1\n```\n"
+    old = page.replace("text\n2", "text\nold")
+    assert tool["refreshed"](old, tool["notebook"](old)[0]) == page
 
 
 # ---------------------------------------------------------------- links and names
@@ -199,6 +203,33 @@ def test_every_page_can_be_reached() -> None:
                 listed |= {(Path(name).parent / entry).as_posix() + ".md" for entry in entries}
     pages = {name for name in DOCUMENTS if name.startswith("docs/")} - {"docs/index.md"}
     assert {name for name in listed if name in DOCUMENTS} == pages
+
+
+def test_the_figures_page_has_every_result() -> None:
+    included = re.findall(
+        r"^```\{include\} \.\./benchmarks/results/(\w+\.md)$", DOCUMENTS["docs/figures.md"], re.MULTILINE
+    )
+    kept = sorted(path.name for path in (ROOT / "benchmarks/results").glob("*.md"))
+    assert sorted(included) == kept, "include them in docs/figures.md"
+
+
+def test_the_list_of_files_is_that_of_the_files() -> None:
+    tool = runpy.run_path(str(ROOT / "tools/listing.py"))
+    assert DOCUMENTS["docs/files.md"] == tool["listing"](), "python tools/listing.py makes it anew"
+
+
+def test_a_sentence_ends_where_it_ends(tmp_path: Path) -> None:
+    tool = runpy.run_path(str(ROOT / "tools/listing.py"))
+    tool["purpose"].__globals__["ROOT"] = tmp_path
+    (tmp_path / "a.py").write_text('"""See :mod:`inbounds.x` and ``a. b | c``, et\nal., once. And more."""\n')
+    assert tool["purpose"](tmp_path / "a.py") == r"See `inbounds.x` and `a. b \| c`, et al., once"
+    (tmp_path / "a.py").write_text('"""Why?\n\nBecause."""\n')
+    assert tool["purpose"](tmp_path / "a.py") == "Why?"
+    (tmp_path / "b.md").write_text("# A page\n\nWords.\n")
+    assert tool["purpose"](tmp_path / "b.md") == "A page"
+    (tmp_path / "c.py").write_text("1\n")
+    with pytest.raises(ValueError, match=r"c\.py must say what it is for"):
+        tool["purpose"](tmp_path / "c.py")
 
 
 def test_the_interface_page_has_every_public_name() -> None:

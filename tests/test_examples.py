@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from inbounds import demo
 from inbounds.ledger import Ledger
 from tests.cli_support import run_json
 
@@ -51,6 +52,18 @@ def test_the_demonstration_as_a_command(tmp_path: Path) -> None:
     assert all(draw["impossible"] for draw in plain if draw["value"] < 0)
     assert found["spent"]["epsilon"] + found["left"]["epsilon"] == pytest.approx(3.0)
     assert all(Path(picture).read_bytes().startswith(b"\x89PNG") for picture in found["pictures"])
+
+
+def test_the_demonstration_looks_before_it_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "questions", None)
+    taken = tmp_path / "file"
+    taken.write_text("")
+    assert "file" in run_json(f"demo --output {taken}", code=2)["error"]["message"]
+    for missing in ("matplotlib", "narwhals"):
+        monkeypatch.setitem(sys.modules, missing, None)
+    message = run_json(f"demo --output {tmp_path / 'new'}", code=2)["error"]["message"]
+    assert message == "demo: not installed: matplotlib, narwhals. Install inbounds[plots,query]."
+    assert not (tmp_path / "new").exists()
 
 
 def spent(folder: Path) -> float:

@@ -671,3 +671,23 @@ def test_a_release_in_a_notebook() -> None:
     box = ib.Laplace(ib.Box([0, 0], [5, 5], integer=True), scale=1.0, sensitivity=ib.L1(1))
     assert ib.Release(np.array([3, 4]), box)._repr_html_().count("<tr>") == 3
     assert "Release(3.25, Laplace(" in repr(ib.Release(3.25, mechanism))
+
+
+# --- the ends of what floats can tell apart
+
+
+def test_answers_so_large_that_floats_are_farther_apart_than_the_noise() -> None:
+    whole = ib.Gaussian(ib.Integers(0, math.inf), scale=3.0, sensitivity=1)
+    assert whole.estimate(1e18) == 10**18  # it used to search for ever
+    assert abs(whole.estimate(1e18, "median-unbiased") - 10**18) <= 128
+    for domain in (ib.Interval(0, math.inf), ib.Integers(0, math.inf)):
+        low, high = ib.Gaussian(domain, scale=1.0, sensitivity=1).interval(1e18)
+        assert 1e18 - 1024 <= low < 1e18 < high <= 1e18 + 1024
+    with pytest.raises(ib.ParameterError, match="an answer that this mechanism can give"):
+        whole.estimate(1e308)
+
+
+@pytest.mark.parametrize("level", [1e-17, 1e-300, 5e-324])
+def test_a_level_of_next_to_nothing(level: float) -> None:
+    low, high = ib.Laplace(ib.Interval(0, 1), scale=0.1, sensitivity=0.1).interval(0.5, level)
+    assert 0.5 - 1e-8 < low < 0.5 < high < 0.5 + 1e-8

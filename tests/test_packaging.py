@@ -1,4 +1,4 @@
-"""What is built and installed: the wheel always; in the long suite clean environments, Pythons, extras."""
+"""What is built and installed: the wheel, and it alone in a clean environment; in the long suite Pythons and extras."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 EXTRAS = [name for name in PROJECT["optional-dependencies"] if name not in ("all", "docs", "test")]
 CORE = {"cryptography", "numpy", "scipy"}
 PYTHONS = ("3.11", "3.12", "3.13")
+THIS = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def run(*command: object, cwd: Path, **more: str) -> str:
@@ -232,8 +233,9 @@ assert abs(json.loads(done.stdout)["mechanism"]["scale"] - 0.8063) < 1e-4
 }
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("version", PYTHONS)
+@pytest.mark.parametrize(
+    "version", [THIS, *(pytest.param(version, marks=pytest.mark.long) for version in PYTHONS if version != THIS)]
+)
 def test_the_core_in_a_clean_environment(version: str, wheel: Path, tmp_path: Path) -> None:
     found = interpreter(version)
     if found is None:

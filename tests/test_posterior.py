@@ -14,10 +14,10 @@ import pytest
 from mpmath import mp, mpf
 
 import inbounds as ib
-from inbounds.bayes import Channel, Shape, _Integrated
 from inbounds.errors import ParameterError, ParameterTypeError
-from inbounds.panels import Panels, run
-from inbounds.posterior import Posterior, Prior, posterior
+from inbounds.inference.bayes import Channel, Shape, _Integrated
+from inbounds.inference.panels import Panels, run
+from inbounds.inference.posterior import Posterior, Prior, posterior
 from tests.common import MECHANISMS as FAMILIES
 from tests.common import domain_of
 
@@ -547,3 +547,25 @@ def test_shapes_of_other_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Channel(bounded).shape == Shape(0.1, 0.3, (0.0, -0.3, 0.3))
     monkeypatch.setattr(ib.BoundedLaplace, "_shape", None)
     assert Channel(bounded).shape == Shape(0.1, 48.0 * 0.1)  # a kind that does not say
+
+
+def test_a_prior_that_fails_is_refused() -> None:
+    with pytest.raises(ib.ParameterError, match=r"Prior: prior must be a density .*; got ZeroDivisionError") as caught:
+        ib.Laplace(ib.Interval(0, 1), scale=0.1, sensitivity=0.1).posterior(0.5, lambda q: 1 / 0)
+    assert isinstance(caught.value.__context__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("cls", [ib.Laplace, ib.Gaussian])
+def test_answers_beyond_all_noise_are_refused(cls: Any) -> None:
+    made = cls(ib.Integers(0, 10), scale=1.0, sensitivity=1, edges="ignore")
+    made.posterior(1e60).mean()
+    with pytest.raises(ib.ParameterError, match=r"value must be finite, and at most 1e\+100 in size"):
+        made.posterior(1e308)
+
+
+def test_it_shows_in_notebooks() -> None:
+    made = ib.Laplace(ib.Interval(0, 1), scale=0.1, sensitivity=0.1)
+    html = made.posterior([0.25, 0.5])._repr_html_()
+    assert html.count("<tr>") == 3
+    assert f"<td>{made.posterior(0.5).mean():.6g}</td>" in html
+    assert "&lt;Posterior on" in html

@@ -30,7 +30,7 @@ import pytest
 
 import inbounds as ib
 from inbounds import ask, col
-from inbounds.errors import BudgetExceeded, LedgerConflict, ParameterError, QueryFailed
+from inbounds.errors import BudgetExceeded, LedgerConflict, MissingColumn, ParameterError, QueryFailed
 from inbounds.query import Answer, Dataset, Plan, Results, Source
 from tests.query_support import (
     ARROW,
@@ -626,10 +626,12 @@ def test_results_print_well() -> None:
     assert "95 % interval" in repr(answer)
     assert "<b>" in answer._repr_html_()
     assert float(answer) == answer.value
-    with pytest.raises(KeyError, match="'people', 'age', 'last'"):
-        results["ages"]
-    with pytest.raises(KeyError, match="not among the groups"):
-        results.at("elsewhere")
+    for error in (KeyError, MissingColumn):
+        for wrong in (results.__getitem__, results.plot, results.as_shares, lambda name: results.summing_to(7, name)):
+            with pytest.raises(error, match=r"^Results: .* 'ages'. There is 'people', 'age', 'last'.$"):
+                wrong("ages")
+        with pytest.raises(error, match="must be one of the groups"):
+            results.at("elsewhere")
 
 
 def test_results_are_drawn() -> None:

@@ -4,7 +4,8 @@ Usage: python tools/notebooks.py [NAME ...]     (default: all pages there)
 
 The page is what the documentation shows and what is edited. Its Python blocks become code cells and are run; the text
 between becomes Markdown cells. What the page shows of the outputs, ``text`` blocks and pictures, is left out of the
-notebook, where the outputs themselves are; pictures, one for each figure, are drawn anew into docs/notebooks/NAME/.
+notebook, where the outputs themselves are, and made anew: the ``text`` block after a Python block is what that prints,
+pictures, one for each figure, are drawn into docs/notebooks/NAME/.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 FOLDER = Path(__file__).parent.parent / "docs" / "notebooks"
 
 _CODE = re.compile(r"^```python\n(.*?)^```\n", flags=re.MULTILINE | re.DOTALL)
+_TEXT = re.compile(r"^```text\n(.*?)^```\n", flags=re.MULTILINE | re.DOTALL)
 _SHOWN = re.compile(r"^```text\n.*?^```\n|^!\[[^\n]*\n|^\{download\}[^\n]*\n", flags=re.MULTILINE | re.DOTALL)
 _ROLE = re.compile(r"\{doc\}`(?:([^`<]+) <[^`>]+>|[./]*([^`]+))`")
 
@@ -99,8 +101,23 @@ def notebook(page: str) -> tuple[dict[str, Any], list[bytes]]:
     return {"cells": made, "metadata": about, "nbformat": 4, "nbformat_minor": 5}, pictures
 
 
+def refreshed(page: str, made: dict[str, Any]) -> str:
+    """The page with what its notebook printed."""
+    outputs = [cell["outputs"] for cell in made["cells"] if cell["cell_type"] == "code"]
+    printed = ["".join(line for o in found if "text" in o for line in o["text"]) for found in outputs]
+    start, *parts = re.split(r"(?=^```python\n)", page, flags=re.MULTILINE)
+    shown = [
+        _TEXT.sub(lambda _, text=text: f"```text\n{text}```\n", part, 1)
+        for part, text in zip(parts, printed, strict=True)
+    ]
+    return start + "".join(shown)
+
+
 def write(name: str) -> None:
-    made, pictures = notebook((FOLDER / f"{name}.md").read_text(encoding="utf-8"))
+    source = FOLDER / f"{name}.md"
+    page = source.read_text(encoding="utf-8")
+    made, pictures = notebook(page)
+    source.write_text(refreshed(page, made), encoding="utf-8")
     text = json.dumps(made, indent=1, ensure_ascii=False) + "\n"
     (FOLDER / f"{name}.ipynb").write_text(text, encoding="utf-8")
     (FOLDER / name).mkdir(exist_ok=True)

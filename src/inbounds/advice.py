@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, Context, Decimal
+from html import escape
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from inbounds import _checks as check
+from inbounds._html import table
 from inbounds.calibration import Target
 from inbounds.domain import Box, Domain
 from inbounds.errors import MissingExtra, ParameterError, ParameterTypeError, UnreachableTarget
-from inbounds.mechanism import BoundedLaplace, Denoised, Gaussian, Laplace, Mechanism, Staircase, Table
+from inbounds.inference.posterior import risk
+from inbounds.inference.prior import Prior, priors
+from inbounds.mechanism import BoundedLaplace, Denoised, Gaussian, Laplace, Mechanism, Staircase
 from inbounds.mechanism.base import check_domain
 from inbounds.numerics import legendre
-from inbounds.optimal import LARGEST_PROGRAM, optimal, optimal_bound
-from inbounds.posterior import risk
-from inbounds.prior import Prior, priors
+from inbounds.optimal import LARGEST_PROGRAM, Optimal, optimal, optimal_bound
 from inbounds.sensitivity import resolve
 
 if TYPE_CHECKING:
@@ -44,6 +48,7 @@ __all__ = [
 
 LOSSES = ("squared", "absolute")
 CRITERIA = ("average", "worst", "unbiased", "smooth")
+_ALSO = {"worst case": "worst", "worst-case": "worst", "no mass at the ends": "smooth"}  # other words for them
 MEASURES = ("rmse", "mae", "half-width")
 
 _SIMPLER = 1.02  # a simpler mechanism is recommended if its loss is at most this many times the least one
@@ -74,6 +79,14 @@ class _Question:
     target: Target
     loss: str
     prior: Any
+    _known: dict[Any, Mechanism] = field(default_factory=dict, compare=False)
+
+    def noise(self, cls: Any, edges: str) -> Mechanism:
+        """Calibrated once, for the kinds with and without an estimate: that can take as long as all the rest."""
+        key = (cls, edges, self.target)
+        if key not in self._known:
+            self._known[key] = cls.calibrate(self.domain, sensitivity=self.sensitivity, edges=edges, **self.given)
+        return self._known[key]
 
     @property
     def pure(self) -> bool:
@@ -92,13 +105,18 @@ class _Question:
         }
         return named[t.kind]
 
+    @property
+    def solvable(self) -> bool:
+        """Whether there is a program for the least loss."""
+        return self.target.kind in ("pure", "approx") and self.domain.bounded and not isinstance(self.domain, Box)
+
     def at_epsilon(self, epsilon: float) -> _Question:
         return replace(self, target=replace(self.target, value=epsilon))
 
 
 def _noise(cls: Any, edges: str, *, denoised: bool = False) -> Callable[[_Question], Mechanism | None]:
     def build(question: _Question) -> Mechanism | None:
-        made = cls.calibrate(question.domain, sensitivity=question.sensitivity, edges=edges, **question.given)
+        made = question.noise(cls, edges)
         return _denoise(made, question) if denoised else made
 
     return build
@@ -108,25 +126,71 @@ def _staircase(edges: str, *, denoised: bool = False) -> Callable[[_Question], M
     def build(question: _Question) -> Mechanism | None:
         if not question.pure or isinstance(question.domain, Box):
             return None
-        made = Staircase.calibrate(
+        make = denoised_staircase if denoised else Staircase.calibrate
+        more = {"prior": question.prior, "integer": question.domain.lattice} if denoised else {}
+        made: Mechanism = make(
             question.domain,
             sensitivity=question.sensitivity,
             epsilon=question.target.value,
             loss=question.loss,
             edges=edges,
+            **more,
         )
-        return _denoise(made, question) if denoised else made
+        return made
 
     return build
+
+
+def denoised_staircase(
+    domain: Domain,
+    *,
+    sensitivity: Any,
+    epsilon: float,
+    loss: str = "squared",
+    prior: Any = None,
+    edges: str = "ignore",
+    integer: bool = False,
+) -> Denoised:
+    """Staircase noise and the best estimate, its first stair made for the loss of both together.
+
+    Where the domain is not much longer than a stair, a shorter one than without the estimate is best; it is found by
+    trying, while that gets better. Not at small epsilon nor on intervals longer than four stairs, where nothing is
+    gained, nor on more than 64 whole numbers, where it takes long.
+    """
+
+    def made(gamma: float | None) -> Denoised:
+        raw = Staircase.calibrate(domain, sensitivity=sensitivity, epsilon=epsilon, gamma=gamma, loss=loss, edges=edges)
+        return Denoised(raw, loss=loss, prior=prior, integer=integer)
+
+    best = made(None)
+    stair = cast(float, best.sensitivity)
+    longest = _TUNED - 1.0 if domain.lattice else 4.0 * stair
+    if not domain.bounded or domain.width > longest or epsilon < _STAIRS:
+        return best
+    least = _about(best, prior, loss)
+    while True:
+        gamma = cast(Staircase, best.raw).gamma
+        gamma = round(gamma * stair - 1.0) / stair if domain.lattice else 0.9 * gamma
+        if not gamma > 0.0:
+            return best
+        shorter = made(gamma)
+        size = _about(shorter, prior, loss)
+        if not size < least:
+            return best
+        best, least = shorter, size
+
+
+def _about(mechanism: Mechanism, prior: Any, loss: str) -> float:
+    """The average error, quickly."""
+    average = figures(mechanism, prior=prior, widths=False, quickly=True)[0]
+    return math.nan if average is None else average.rmse if loss == "squared" else average.mae
 
 
 def _bounded(edges: str, *, denoised: bool = False) -> Callable[[_Question], Mechanism | None]:
     def build(question: _Question) -> Mechanism | None:
         if question.target.kind != "approx" or question.target.value == 0.0 or isinstance(question.domain, Box):
             return None
-        made = BoundedLaplace.calibrate(
-            question.domain, sensitivity=question.sensitivity, edges=edges, **question.given
-        )
+        made = question.noise(BoundedLaplace, edges)
         return _denoise(made, question) if denoised else made
 
     return build
@@ -145,15 +209,19 @@ KINDS: Mapping[str, Kind] = {
     "clamped staircase": Kind(_staircase("clamp")),
     "clamped bounded-noise Laplace": Kind(_bounded("clamp")),
     "plain Laplace, denoised": Kind(_noise(Laplace, "ignore", denoised=True), denoised=True),
+    "clamped Laplace, denoised": Kind(_noise(Laplace, "clamp", denoised=True), denoised=True),
     "truncated Laplace, denoised": Kind(_noise(Laplace, "truncate", denoised=True), denoised=True),
     "plain Gaussian, denoised": Kind(_noise(Gaussian, "ignore", denoised=True), denoised=True),
     "clamped Gaussian, denoised": Kind(_noise(Gaussian, "clamp", denoised=True), denoised=True),
     "truncated Gaussian, denoised": Kind(_noise(Gaussian, "truncate", denoised=True), denoised=True),
     "staircase, denoised": Kind(_staircase("ignore", denoised=True), denoised=True),
+    "clamped staircase, denoised": Kind(_staircase("clamp", denoised=True), denoised=True),
     "bounded-noise Laplace, denoised": Kind(_bounded("ignore", denoised=True), denoised=True),
+    "clamped bounded-noise Laplace, denoised": Kind(_bounded("clamp", denoised=True), denoised=True),
     "plain Laplace": Kind(_noise(Laplace, "ignore"), in_range=False, smooth=True),
     "plain Gaussian": Kind(_noise(Gaussian, "ignore"), in_range=False, smooth=True),
     "plain staircase": Kind(_staircase("ignore"), in_range=False, smooth=True),
+    "plain bounded-noise Laplace": Kind(_bounded("ignore"), in_range=False, smooth=True),
 }
 
 
@@ -184,11 +252,18 @@ class Figures:
 
 
 def figures(
-    mechanism: Mechanism, *, prior: Any = None, at: Any = None, level: float = 0.95, widths: bool = True
+    mechanism: Mechanism,
+    *,
+    prior: Any = None,
+    at: Any = None,
+    level: float = 0.95,
+    widths: bool = True,
+    quickly: bool = False,
 ) -> tuple[Figures | None, Figures]:
     """(average under the prior, worst case); at one true value both are the same.
 
-    The average is None where the prior is no probability: flat, on an unbounded domain.
+    The average is None where the prior is no probability: flat, on an unbounded domain. Quickly: the average from a few
+    dozen true values, to some 0.01 %, and exactly on few whole numbers; the worst case of these.
     """
     domain = mechanism.domain
     lines = [domain.coordinate(i) for i in range(domain.dimension)] if isinstance(domain, Box) else [domain]
@@ -205,29 +280,30 @@ def figures(
             _mean(width),
         )
         return here, here
-    found = risk(mechanism, prior)
     beliefs = priors(domain, prior)
     parts = [
         _spread(mechanism, i, line, belief, level, widths)
         for i, (line, belief) in enumerate(zip(lines, beliefs, strict=True))
     ]
-    worst = Figures(
-        math.sqrt(_mean(found.worst_mse)),
-        _mean(found.worst_mae),
-        float(np.max(found.bias)),
-        max(float(np.max(ends)) for _, ends, _, _ in parts),
-        _mean([np.max(width) for _, _, width, _ in parts]),
-    )
-    if found.mse is None or found.mae is None:
-        return None, worst
-    average = Figures(
-        math.sqrt(_mean(found.mse)),
-        _mean(found.mae),
-        _mean([w @ bias for bias, _, _, w in parts]),
-        _mean([w @ ends for _, ends, _, w in parts]),
-        _mean([w @ width for _, _, width, w in parts]),
-    )
-    return average, worst
+    mean, top = _over(parts, lambda values, w: w @ values), _over(parts, lambda values, _: np.max(values))
+    if not quickly:
+        found = risk(mechanism, prior)
+        top = replace(
+            top,
+            rmse=math.sqrt(_mean(found.worst_mse)),
+            mae=_mean(found.worst_mae),
+            bias=float(np.max(found.bias)),
+            ends=max(float(np.max(part[3])) for part in parts),
+        )
+        if found.mse is not None and found.mae is not None:
+            mean = replace(mean, rmse=math.sqrt(_mean(found.mse)), mae=_mean(found.mae))
+    return (mean if all(belief.proper for belief in beliefs) else None), top
+
+
+def _over(parts: list[tuple[Any, ...]], one: Callable[[Any, Any], Any]) -> Figures:
+    """One number for the true values of every coordinate, and the mean over these."""
+    square, *others = (_mean([one(part[k], part[-1]) for part in parts]) for k in range(len(parts[0]) - 1))
+    return Figures(math.sqrt(square), *others)
 
 
 def _mean(values: Any) -> float:
@@ -235,7 +311,7 @@ def _mean(values: Any) -> float:
 
 
 def _spread(mechanism: Mechanism, i: int, line: Any, prior: Prior, level: float, widths: bool) -> tuple[Any, ...]:
-    """(size of the bias, mass at the ends, expected width, weight) at true values over the domain of one coordinate."""
+    """What figures are made of, at true values over the domain of one coordinate, and their weights."""
     q, weight = _true_values(mechanism, line, prior)
     domain = mechanism.domain
     true = q
@@ -246,7 +322,8 @@ def _spread(mechanism: Mechanism, i: int, line: Any, prior: Prior, level: float,
     law = law.marginals[i] if isinstance(domain, Box) else law
     report = law.error()
     width = _width(mechanism, i, law, level) if widths else np.full(q.size, math.nan)
-    return np.abs(report.bias), np.asarray(report.at_lower) + np.asarray(report.at_upper), width, weight
+    ends = np.asarray(report.at_lower) + np.asarray(report.at_upper)
+    return np.square(report.rmse), report.mae, np.abs(report.bias), ends, width, weight
 
 
 def _true_values(mechanism: Mechanism, line: Any, prior: Prior) -> tuple[Any, Any]:
@@ -288,6 +365,8 @@ def _width(mechanism: Mechanism, i: int, law: Any, level: float) -> Any:
 
     if line.lattice and line.bounded and inside and line.width < _EVERY and not _fractions(mechanism):
         x = np.arange(line.lower, line.upper + 1.0)
+        if not isinstance(domain, Box):
+            x = x[mechanism._possible(x)]  # a table may never give some
         return np.asarray(law.pmf(x.reshape(-1, *(1,) * np.ndim(law.mean())))).T @ of(x)
     u = (np.arange(_SHARES) + 0.5) / _SHARES
     quantiles = law.images if isinstance(mechanism, Denoised) else law.ppf
@@ -303,7 +382,8 @@ def _fractions(mechanism: Mechanism) -> bool:
 
 
 _REACH, _NODES = 60.0, 16  # scales of an unbounded domain that are looked at; nodes of a third of a piece
-_SHARES, _SEEN, _EVERY = 200, 400, 512
+_SHARES, _SEEN, _EVERY, _TUNED = 200, 400, 512, 64
+_STAIRS = 0.1  # epsilon below which stairs are so many and so low that Laplace noise is as good
 
 
 # ---------------------------------------------------------------- a comparison
@@ -376,7 +456,10 @@ class Comparison:
 
     def ratio(self, entry: Entry) -> float:
         """The entry's mean loss over the limit; not a number where there is none."""
-        return math.nan if self.limit is None else entry.loss(self.loss, self.criterion) / self.limit.value
+        if self.limit is None:
+            return math.nan
+        loss = entry.loss(self.loss, self.criterion)
+        return loss / self.limit.value if self.limit.value > 0.0 else 1.0 if loss == 0.0 else math.inf
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and strings."""
@@ -475,24 +558,20 @@ class Comparison:
     def __str__(self) -> str:
         heads, rows = self._heads(), self._rows()
         keep = [i for i in range(len(heads)) if heads[i] and any(row[i] for row in rows)]
-        table = [[row[i] for i in keep] for row in [heads, *rows]]
-        wide = [max(len(row[i]) for row in table) for i in range(len(keep))]
+        cells = [[row[i] for i in keep] for row in [heads, *rows]]
+        wide = [max(len(row[i]) for row in cells) for i in range(len(keep))]
         lines = [
             "  ".join(
                 cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, wide, strict=True))
             )
-            for row in table
+            for row in cells
         ]
         lines.insert(1, "  ".join("-" * w for w in wide))
         return "\n".join([line.rstrip() for line in lines] + self._notes())
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        heads = "".join(f"<th>{escape(h)}</th>" for h in self._heads())
-        body = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in self._rows())
         notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
-        return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        return table(self._heads(), self._rows()) + notes
 
     def plot(self, *, unit: str = "", figure: Figure | None = None) -> Figure:
         """Draw the average and the worst error of every mechanism, and the limit."""
@@ -536,7 +615,7 @@ def compare(
         Over the domain; by default the average where the domain is bounded or a prior is given.
     prior : None for flat, a density, or (points, weights)
         Public; for averages, and for denoising.
-    at : number
+    at : number, or a sequence of them for a Box
         Figures at this true value instead of over the domain. It is not protected: do not pass a real one.
     level : float in (0, 1)
         Of the confidence intervals whose width is shown.
@@ -562,13 +641,15 @@ def compare(
     if optimum is not None and not isinstance(optimum, bool):
         check.refuse("compare", "optimum", "True, False or None", optimum, "", ParameterTypeError)
     check.choice("compare", "criterion", criterion, ("average", "worst"))
+    _check_at("compare", domain, at)
     entries: list[Entry] = []
     skipped: dict[str, str] = {}
     for name, kind in KINDS.items():
         made = _made(name, kind, question, skipped)
         if made is not None:
-            average, worst = figures(made, prior=prior, at=at, level=level)
-            entries.append(Entry(name, made, average, worst, kind.in_range))
+            with _skipping(name, skipped):
+                average, worst = figures(made, prior=prior, at=at, level=level)
+                entries.append(Entry(name, made, average, worst, kind.in_range))
     limit, best = _limit(question, criterion, at, optimum, skipped)
     if best is not None:
         name = "optimum" if domain.lattice else f"best table of {len(best.weights)} cells"
@@ -584,6 +665,7 @@ def _ask(
     check.choice(what, "loss", loss, LOSSES)
     averaged = domain.bounded or prior is not None
     chosen = ("average" if averaged else "worst") if criterion is None else criterion
+    chosen = _ALSO.get(chosen, chosen) if isinstance(chosen, str) else chosen
     check.choice(what, "criterion", chosen, CRITERIA)
     if chosen == "average" and not averaged:
         step = "Give a prior, or criterion='worst'."
@@ -598,11 +680,32 @@ def _made(name: str, kind: Kind, question: _Question, skipped: dict[str, str]) -
     if kind.denoised and "Gaussian" in name and question.pure and domain.lattice and np.max(domain.width) > _EVERY:
         skipped[name] = "left out on long ranges: it takes minutes, and for pure epsilon it is never near the best"
         return None
-    try:
-        return kind.build(question)
-    except UnreachableTarget as problem:
-        skipped[name] = str(problem)
+    if name == "staircase, denoised" and not domain.lattice and question.pure and question.target.value < _STAIRS:
+        skipped[name] = f"left out below epsilon {_STAIRS:g}: it takes long, and hardly differs from Laplace noise"
         return None
+    with _skipping(name, skipped):
+        return kind.build(question)
+    return None
+
+
+@contextmanager
+def _skipping(
+    name: str, skipped: dict[str, str], kinds: tuple[type[Exception], ...] = (UnreachableTarget,)
+) -> Iterator[None]:
+    """What cannot be had is noted, with the reason."""
+    try:
+        yield
+    except kinds as problem:
+        skipped[name] = str(problem)
+
+
+def _check_at(what: str, domain: Domain, at: Any) -> None:
+    if at is None:
+        return
+    if not isinstance(domain, Box):
+        check.number(what, "at", at)
+    elif check.vector(what, "at", at).size != domain.dimension:
+        check.refuse(what, "at", f"one number for each of {domain.dimension} coordinates", at, "")
 
 
 def _has_wall(domain: Domain) -> bool:
@@ -612,19 +715,30 @@ def _has_wall(domain: Domain) -> bool:
 
 def _limit(
     question: _Question, criterion: str, at: Any, wanted: bool | None, skipped: dict[str, str]
-) -> tuple[Limit | None, Table | None]:
+) -> tuple[Limit | None, Optimal | None]:
     """The program's value and mechanism where it can be solved; else a lower bound where one is known."""
     domain, target = question.domain, question.target
-    usable = target.kind in ("pure", "approx") and domain.bounded and not isinstance(domain, Box)
-    if not usable or criterion not in ("average", "worst") or wanted is False:
+    if not question.solvable or criterion not in ("average", "worst") or wanted is False:
         return None, None
-    most = _CELLS if question.pure else _CELLS_DELTA
+    found = _program(question, criterion, wanted, skipped)
+    if found is not None and domain.lattice:
+        return (Limit(found.value, True, "linear program") if at is None else None), found
+    if wanted and at is None and question.pure and criterion == "average" and question.prior is None:
+        with _skipping("limit", skipped, _REFUSED):
+            bound = optimal_bound(domain, sensitivity=question.sensitivity, epsilon=target.value, loss=question.loss)
+            return Limit(bound, False, "docs/proofs/optimal.md"), found
+    return None, found
+
+
+def _program(question: _Question, criterion: str, wanted: bool | None, skipped: dict[str, str]) -> Optimal | None:
+    """The optimum on whole numbers, or the best table of an interval; None where that is left out, or refused."""
+    domain, most = question.domain, _CELLS if question.pure else _CELLS_DELTA
     points = int(domain.upper) - int(domain.lower) + 1 if domain.lattice else None
     if points is not None and points > (LARGEST_PROGRAM if wanted and question.pure else most):
         skipped["optimum"] = f"a program of {points} cells is left out (up to {most} are solved by default)"
-        found = None
-    else:
-        found = optimal(
+        return None
+    with _skipping("optimum", skipped, _REFUSED):  # it takes fewer epsilons and deltas than noise does
+        return optimal(
             domain,
             sensitivity=question.sensitivity,
             loss=question.loss,
@@ -633,12 +747,7 @@ def _limit(
             cells=most if points is None else None,
             **question.given,
         )
-        if points is not None:
-            return (Limit(found.value, True, "linear program") if at is None else None), found
-    if wanted and at is None and question.pure and criterion == "average" and question.prior is None:
-        bound = optimal_bound(domain, sensitivity=question.sensitivity, epsilon=target.value, loss=question.loss)
-        return Limit(bound, False, "docs/proofs/optimal.md"), found
-    return None, found
+    return None
 
 
 # ---------------------------------------------------------------- a recommendation
@@ -662,8 +771,6 @@ class Recommendation:
         return f"{self.name}: {self.reason}\n{self.mechanism!r}"
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         return f"<p><b>{escape(self.name)}</b>: {escape(self.reason)}</p>{self.comparison._repr_html_()}"
 
 
@@ -769,7 +876,8 @@ def _reason(best: Entry, found: Comparison, criterion: str, by: str) -> str:
 class Accuracy:
     """The least epsilon with which an accuracy can be had, and the mechanism; made by :func:`inbounds.for_accuracy`.
 
-    ``error`` is what the mechanism has, at most what was ``wanted``; ``others`` the least epsilon of other mechanisms.
+    ``error`` is what the mechanism has, at most what was ``wanted``; ``others`` the least epsilon of other mechanisms,
+    and ``worse`` are those that need as much or more; how much was not worked out.
     """
 
     epsilon: float
@@ -780,12 +888,23 @@ class Accuracy:
     measure: str
     criterion: str
     others: Mapping[str, float]
+    worse: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
+    def _lines(self) -> list[str]:
         where = {"average": "on average over the domain", "worst": "at the worst true value"}.get(self.criterion, "")
         lines = [f"epsilon = {self.epsilon:.6g} with {self.name}: {self.measure} {self.error:.4g} {where}".rstrip()]
         lines += [f"  {epsilon:.6g} would be needed with {name}" for name, epsilon in self.others.items()]
-        return "\n".join(lines)
+        return lines + [f"  as much or more would be needed with {name}" for name in self.worse]
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _repr_html_(self) -> str:
+        return table(["epsilon", "mechanism"], self._needs()) + f"<p>{escape(self._lines()[0])}</p>"
+
+    def _needs(self) -> list[list[str]]:
+        known = {self.name: self.epsilon, **self.others}
+        return [[f"{e:.6g}", name] for name, e in known.items()] + [["as much or more", name] for name in self.worse]
 
 
 def for_accuracy(
@@ -815,7 +934,9 @@ def for_accuracy(
         Over the domain; or ``at`` one true value.
     level : float in (0, 1)
         Of the interval, for ``measure="half-width"``.
-    kinds : names of mechanisms, see ``inbounds.advice.KINDS``; by default all that answer within the domain
+    kinds : names of mechanisms: of ``inbounds.advice.KINDS``, or "optimum"
+        By default all that answer within the domain, the optimum where :func:`compare` solves its program without being
+        asked. How much denoised ones and the optimum need is then only worked out if it is less than the others.
 
     Returns
     -------
@@ -831,19 +952,36 @@ def for_accuracy(
     """
     what = "for_accuracy"
     wanted = check.number(what, "error", error, above=0.0, next_step="In the unit of the answers.")
+    _check_at(what, domain, at)
     size, chosen = _sizes(what, domain, sensitivity, delta, measure, criterion, at, level, prior)
-    needed = {name: _least(lambda e, n=name: size(n, e)[0], wanted) for name in _names(what, kinds)}  # type: ignore[misc]
-    reached = {name: e for name, e in sorted(needed.items(), key=lambda item: item[1]) if math.isfinite(e)}
-    if not reached:
+    names = _names(what, kinds)
+    if kinds is None and at is None and not delta:
+        names.append("optimum")
+    # those that take longest last: often one look says that they cannot be the best
+    slow = [name for name in names if kinds is None and (name == "optimum" or KINDS[name].denoised)]
+    needed: dict[str, float] = {}
+    worse: list[str] = []
+    for name in [name for name in names if name not in slow] + slow:
+        enough = min(needed.values(), default=math.inf) / _FINE if name in slow else math.inf
+        found = size(name, enough, True)[0] if math.isfinite(enough) else math.nan
+        if found > wanted:
+            worse += [name] if math.isfinite(found) else []
+            continue
+        least = _least(lambda e, n=name: size(n, e, True)[0], wanted, enough, found)  # type: ignore[misc]
+        needed[name] = _rounded(least)
+    order = sorted(needed.items(), key=lambda item: item[1])  # of equals the simpler one first
+    for name, epsilon in order:
+        made = _settled(lambda e, n=name: size(n, e, False), wanted, epsilon)  # type: ignore[misc]
+        if made is not None:
+            break
+    else:
         raise UnreachableTarget(
             f"{what}: no mechanism has {measure} {wanted:g} at any epsilon up to {_MOST:g}. Ask for less accuracy."
         )
-    name = next(iter(reached))
-    found, made = size(name, reached[name])
-    if made is None or not found <= wanted:
-        raise ParameterError(f"{what}: the error of {name} noise does not fall steadily in epsilon here.")
-    others = {n: e for n, e in reached.items() if n != name}
-    return Accuracy(reached[name], made, name, found, wanted, measure, "at" if at is not None else chosen, others)
+    epsilon, error, mechanism = made
+    others = {n: max(e, epsilon) for n, e in order if n != name and math.isfinite(e)}
+    how = "at" if at is not None else chosen
+    return Accuracy(epsilon, mechanism, name, error, wanted, measure, how, others, tuple(worse))
 
 
 def _sizes(
@@ -856,8 +994,11 @@ def _sizes(
     at: Any,
     level: Any,
     prior: Any,
-) -> tuple[Callable[[str, float], tuple[float, Mechanism | None]], str]:
-    """(kind, epsilon) -> its error and the mechanism, and the criterion by which errors are taken."""
+) -> tuple[Callable[[str, float, bool], tuple[float, Mechanism | None]], str]:
+    """(kind, epsilon, quickly) -> its error and the mechanism, and the criterion by which errors are taken.
+
+    Quickly: to some 0.01 %.
+    """
     check.choice(what, "measure", measure, MEASURES)
     check.number(what, "level", level, above=0.0, below=1.0)
     target = Target.of(what, epsilon=1.0, delta=delta, rho=None, rdp=None, mu=None)
@@ -865,45 +1006,90 @@ def _sizes(
     question, chosen = _ask(what, domain, sensitivity, target, loss, prior, criterion)
     check.choice(what, "criterion", chosen, ("average", "worst"))
 
-    def size(name: str, epsilon: float) -> tuple[float, Mechanism | None]:
-        made = _made(name, KINDS[name], question.at_epsilon(epsilon), {})
+    def size(name: str, epsilon: float, quickly: bool) -> tuple[float, Mechanism | None]:
+        asked = question.at_epsilon(epsilon)
+        skipped: dict[str, str] = {}
+        if name != "optimum":
+            made = _made(name, KINDS[name], asked, skipped)
+        else:
+            made = _program(asked, chosen, None, skipped) if asked.solvable and domain.lattice else None
         if made is None:
             return math.inf, None
-        average, worst = figures(made, prior=prior, at=at, level=level, widths=measure == "half-width")
-        found = average if chosen == "average" and average is not None else worst
-        return {"rmse": found.rmse, "mae": found.mae, "half-width": found.width / 2.0}[measure], made
+        with _skipping(name, skipped):
+            widths = measure == "half-width"
+            roughly = quickly and chosen == "average"  # the worst case would be missed
+            average, worst = figures(made, prior=prior, at=at, level=level, widths=widths, quickly=roughly)
+            found = average if chosen == "average" and average is not None else worst
+            return {"rmse": found.rmse, "mae": found.mae, "half-width": found.width / 2.0}[measure], made
+        return math.inf, None
 
     return size, chosen
 
 
-_LEAST, _MOST = 1e-6, 200.0
+_LEAST, _MOST, _FINE = 1e-6, 200.0, 1.0004
+_NAMES = "Names are those of inbounds.advice.KINDS, and 'optimum'."
 _CELLS, _CELLS_DELTA = 61, 31
+_REFUSED = (UnreachableTarget, ParameterError)
 
 
 def _names(what: str, kinds: Any) -> list[str]:
     if kinds is None:
         return [name for name, kind in KINDS.items() if kind.in_range]
-    given = [kinds] if isinstance(kinds, str) else list(kinds)
-    return [check.choice(what, "kinds", name, tuple(KINDS)) for name in given]
+    given = [kinds] if isinstance(kinds, str) else kinds
+    if not isinstance(given, Sequence | Set) or not given:
+        check.refuse(what, "kinds", "a name or a sequence of names", kinds, _NAMES, ParameterTypeError)
+    return [check.choice(what, "kinds", name, (*KINDS, "optimum")) for name in given]
 
 
-def _least(error: Callable[[float], float], wanted: float) -> float:
-    """The smallest epsilon, to 0.1 %, from which on the error is at most what is wanted; rounded up to 4 digits."""
-    low, high = _LEAST, 1.0
-    while not error(high) <= wanted:
-        low, high = high, high * 4.0
-        if high > _MOST:
-            return math.inf
-    if low == _LEAST and error(low) <= wanted:
-        return low
-    while low < high / 4.0 and error(high / 4.0) <= wanted:
-        high /= 4.0
-    low = max(low, high / 4.0)
-    while high / low > 1.0005:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if error(middle) <= wanted else (middle, high)
-    digits = 10.0 ** (math.floor(math.log10(high)) - 4)
-    return math.ceil(high / digits) * digits
+def _least(error: Callable[[float], float], wanted: float, high: float, below: float) -> float:
+    """The smallest epsilon from which on the error is at most what is wanted, closely.
+
+    ``high``, where it is finite, is large enough: there the error is ``below``.
+    """
+    low, above, ratio = 0.0, math.inf, 1.25
+    if math.isinf(high):
+        high, ratio = 1.0, 4.0
+        while not (below := error(high)) <= wanted:
+            low, above, high = high, below, 4.0 * high
+            if high > _MOST:
+                return math.inf
+    while low == 0.0:  # nothing too small is known yet
+        lower = max(high / ratio, _LEAST)
+        size = error(lower)
+        if not size <= wanted:
+            low, above = lower, size
+        elif lower == _LEAST:
+            return lower
+        else:
+            high, below, ratio = lower, size, min(ratio * ratio, 4.0)
+    turn = 0
+    while high / low > _FINE:
+        # where a straight line in logarithms says, a little to either side in turn; now and then the middle
+        width, close, turn = math.log(high / low), math.log(_FINE) / 2.0, turn + 1
+        straight = math.isfinite(above) and below > 0.0 and turn % 4 > 0
+        share = math.log(above / wanted) / math.log(above / below) if straight else 0.5
+        place = min(max(width * share + (close if turn % 2 else -close) / 2.0, close), width - close)
+        middle = low * math.exp(place)
+        size = error(middle)
+        low, above, high, below = (low, above, middle, size) if size <= wanted else (middle, size, high, below)
+    return high
+
+
+def _rounded(epsilon: float) -> float:
+    """Up, to five digits."""
+    return float(Context(prec=5, rounding=ROUND_CEILING).create_decimal(Decimal(epsilon)))
+
+
+def _settled(
+    size: Callable[[float], tuple[float, Mechanism | None]], wanted: float, epsilon: float
+) -> tuple[float, float, Mechanism] | None:
+    """(epsilon, error, mechanism), by exact errors: epsilon is raised a little until they are small enough."""
+    for _ in range(8):
+        error, made = size(epsilon) if math.isfinite(epsilon) else (math.nan, None)
+        if made is None or error <= wanted:
+            return None if made is None else (epsilon, error, made)
+        epsilon = _rounded(epsilon * _FINE)
+    return None
 
 
 @dataclass(frozen=True)
@@ -916,6 +1102,10 @@ class Tradeoff:
     measure: str
     criterion: str
     curves: Mapping[str, tuple[float, ...]]
+
+    def _repr_html_(self) -> str:
+        rows = zip(self.epsilons, *self.curves.values(), strict=True)
+        return table(["epsilon", *self.curves], [[f"{value:.4g}" for value in row] for row in rows])
 
     def plot(self, *, unit: str = "", figure: Figure | None = None) -> Figure:
         """Draw it; see :mod:`inbounds.plots`."""
@@ -954,7 +1144,7 @@ def tradeoff(
     for epsilon in grid:
         check.number(what, "epsilons", float(epsilon), above=0.0, at_most=_MOST)
     size, chosen = _sizes(what, domain, sensitivity, delta, measure, criterion, None, level, prior)
-    curves = {name: tuple(size(name, float(e))[0] for e in grid) for name in _names(what, kinds)}
+    curves = {name: tuple(size(name, float(e), False)[0] for e in grid) for name in _names(what, kinds)}
     reached = {name: values for name, values in curves.items() if any(map(math.isfinite, values))}
     if not reached:
         raise UnreachableTarget(f"{what}: none of these mechanisms meets such a target on this domain.")

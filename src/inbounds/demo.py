@@ -6,8 +6,10 @@ so a demonstration may print them. A real release must not.
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from inbounds import plots
 from inbounds.accounting import Budget
 from inbounds.domain import Interval
+from inbounds.errors import MissingExtra
 from inbounds.mechanism import Laplace
 from inbounds.query import Answer, Dataset, Results, ask, col, dataset
 from inbounds.query.kinds import extra
@@ -37,9 +40,10 @@ SMALL = [(site, plan) for site in range(1, 7) for plan in (5, 6, 7)]  # groups o
 
 def main(folder: Path = Path("build/demo")) -> None:
     """Ask, print, draw: four pictures in ``folder``."""
-    plots.require()
+    prepare(folder)
     data = study()
     print("20,190 rows of 5,912 people. Protected: one person more or less, with all their years.")
+    print("coins: the percentage of the cost that a person pays; plan: their insurance plan; site: one of six places.")
     found = questions(data)
     for question, answers in found.items():
         show(question, answers)
@@ -47,13 +51,16 @@ def main(folder: Path = Path("build/demo")) -> None:
     ours, theirs = (sum(impossible(row, which) for row in compared) for which in ("private", "plain"))
     print(f"\nImpossible answers: {ours} of {len(compared)} private ones, {theirs} of {len(compared)} of plain noise.")
     spent, left = data.spent()["epsilon"], data.remaining()["epsilon"]
-    print(f"Spent: epsilon {spent:g} of 3; left: {left:g}. Run again for fresh noise.")
+    print(
+        f"Spent: epsilon {spent:g} of 3; left: {left:g}. This budget is in memory and gone when the program ends: for"
+    )
+    print("real data a ledger keeps it. The truth is shown only because these data are public.")
     print("Pictures: " + ", ".join(map(str, pictures(found, folder))))
 
 
 def record(folder: Path = Path("build/demo")) -> dict[str, Any]:
     """The same as numbers, of what JSON has."""
-    plots.require()
+    prepare(folder)
     data = study()
     found = questions(data)
     return {
@@ -66,6 +73,19 @@ def record(folder: Path = Path("build/demo")) -> dict[str, Any]:
         "left": data.remaining(),
         "pictures": [str(path) for path in pictures(found, folder)],
     }
+
+
+def prepare(folder: Path) -> None:
+    """What would stop the end stops the beginning: packages that are missing, all of them at once, and the folder."""
+    needed = {"plots": ["matplotlib"], "query": ["duckdb", "narwhals", "pyarrow"]}
+    missing = {name: [p for p in packages if importlib.util.find_spec(p) is None] for name, packages in needed.items()}
+    extras = [name for name, packages in missing.items() if packages]
+    if extras:
+        packages = ", ".join(p for packages in missing.values() for p in packages)
+        raise MissingExtra(f"demo: not installed: {packages}. Install inbounds[{','.join(extras)}].")
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
 def study() -> Dataset:
@@ -112,7 +132,6 @@ def questions(data: Dataset) -> dict[str, list[Row]]:
 
 def pictures(found: Mapping[str, Sequence[Row]], folder: Path) -> list[Path]:
     """Four of the questions, drawn."""
-    folder.mkdir(parents=True, exist_ok=True)
     _, visits, counts, shares, _, _, bars = found.values()
     made = {
         "visits": draw(visits, "visits a year, by share of the cost"),

@@ -8,6 +8,7 @@ relative to the true value, in log space, so that far tails and huge offsets kee
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -23,7 +24,7 @@ from inbounds.errors import ParameterTypeError
 from inbounds.noise import gaussian, laplace
 from inbounds.numerics import log_sum
 
-__all__ = ["BoxDistribution", "Distribution", "ErrorReport"]
+__all__ = ["BoxDistribution", "Distribution", "ErrorReport", "Errors"]
 
 _TABLE = 4_000_000  # whole numbers a quantile table may hold
 
@@ -44,7 +45,36 @@ def _numbers(name: str, x: Any) -> FloatArray:
     return check.real_array("Distribution", name, x, requirement="numbers")
 
 
-class Distribution:
+class Errors(ABC):
+    """Mean, variance and errors of a law around a true value, from its moments."""
+
+    _q: FloatArray
+
+    @abstractmethod
+    def _moments(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(mean - q, variance, mean absolute error)."""
+
+    @abstractmethod
+    def _at_ends(self) -> list[FloatArray]:
+        """The mass at the lower and at the upper end of the domain."""
+
+    def mean(self) -> Any:
+        return (self._q + self._moments()[0])[()]
+
+    def var(self) -> Any:
+        return self._moments()[1][()]
+
+    def std(self) -> Any:
+        return np.sqrt(self._moments()[1])[()]
+
+    def error(self) -> ErrorReport:
+        """Bias, standard deviation, root mean squared and mean absolute error, and the mass at the ends."""
+        bias, var, mae = self._moments()
+        values = (bias, np.sqrt(var), np.sqrt(var + bias * bias), mae, *self._at_ends())
+        return ErrorReport(*(float(v) if v.ndim == 0 else v for v in values))
+
+
+class Distribution(Errors):
     """The law of the released value when the true value is ``q``; made by :meth:`inbounds.Laplace.at`.
 
     ``logpdf``/``pdf`` on continuous domains (for clamped noise: of the continuous part, next to :attr:`atoms`),
@@ -272,18 +302,7 @@ class Distribution:
             return tuple((x, np.asarray(self.pmf(np.full(self._q.shape, float(x))))) for x in ends)
         return self.atoms
 
-    def mean(self) -> Any:
-        return (self._q + self._moments()[0])[()]
-
-    def var(self) -> Any:
-        return self._moments()[1][()]
-
-    def std(self) -> Any:
-        return np.sqrt(self._moments()[1])[()]
-
-    def error(self) -> ErrorReport:
-        """Bias, standard deviation, root mean squared and mean absolute error, and the mass at the ends."""
-        bias, var, mae = self._moments()
+    def _at_ends(self) -> list[FloatArray]:
         at = [np.zeros(self._q.shape), np.zeros(self._q.shape)]
         for i, end in enumerate((float(self._domain.lower), float(self._domain.upper))):
             if math.isfinite(end) and self._domain.lattice:
@@ -291,8 +310,7 @@ class Distribution:
             for point, mass in self.atoms:
                 if point == end:
                     at[i] = np.asarray(mass)
-        values = (bias, np.sqrt(var), np.sqrt(var + bias * bias), mae, *at)
-        return ErrorReport(*(float(v) if v.ndim == 0 else v for v in values))
+        return at
 
 
 def _gaussian_quantile(p: FloatArray, lo: FloatArray, hi: FloatArray, sigma: float) -> FloatArray:

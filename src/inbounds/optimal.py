@@ -25,11 +25,11 @@ from inbounds._checks import FloatArray
 from inbounds.calibration import GUARANTEES
 from inbounds.domain import Domain, Interval, Spans
 from inbounds.errors import ParameterTypeError, UnreachableTarget
+from inbounds.inference.prior import Prior
+from inbounds.inference.remap import LOSSES
 from inbounds.mechanism.table import Cells, Table, TableCurve, check_line
 from inbounds.numerics import decimal_floor, legendre
-from inbounds.prior import Prior
 from inbounds.programs import Limits, Solution, cover, solve, sum_below
-from inbounds.remap import LOSSES
 from inbounds.sampling.exact import ceil_shift, exp_neg
 
 __all__ = ["LARGEST_PROGRAM", "Optimal", "optimal", "optimal_bound"]

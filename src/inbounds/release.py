@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from inbounds.events import Event
+    from inbounds.inference.posterior import BoxPosterior, Posterior
     from inbounds.mechanism import Mechanism
-    from inbounds.posterior import BoxPosterior, Posterior
 
 __all__ = ["Release"]
 

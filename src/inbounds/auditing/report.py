@@ -111,6 +111,8 @@ class Witness:
         if self.event is None or self.probabilities is None:
             return f"{where}: at output {shown(self.output)} the loss is {shown(self.loss)}"
         first, second = self.probabilities
+        if first == second == 0.0:
+            return where  # no set of outputs tells them apart by more than epsilon
         inside = f"{where}: an output {_event(self.event)}"
         if self.direction is not None:
             used = [i for i, v in enumerate(self.direction) if v]

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib.util import find_spec
 
@@ -16,7 +17,11 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command that the process was started with, and exit with its code."""
     if find_spec("typer") is None or find_spec("rich") is None:
-        print("inbounds: the command line needs typer and rich. Install inbounds[cli].", file=sys.stderr)
+        message = "inbounds: the command line needs typer and rich. Install inbounds[cli]."
+        if "--json" in sys.argv[1:]:
+            print(json.dumps({"error": {"type": "MissingExtra", "message": message}}, indent=2))
+        else:
+            print(message, file=sys.stderr)
         sys.exit(2)
     from inbounds.cli.app import app
 

@@ -16,6 +16,7 @@ from inbounds.cli import budget, output, plot, query, release
 from inbounds.cli.options import (
     Command,
     Family,
+    FamilyOrRecord,
     Json,
     Noise,
     OptionalScale,
@@ -26,6 +27,7 @@ from inbounds.cli.options import (
     Target,
     UsageError,
     Wish,
+    known_family,
     picture,
     point,
     with_options,
@@ -38,6 +40,12 @@ app = typer.Typer(
     name="inbounds",
     cls=Program,
     help="Differential privacy with answers that are always in range.",
+    epilog=examples(
+        "inbounds demo",
+        "inbounds compare --integers 0 30 --sensitivity 1 --epsilon 1",
+        "inbounds release laplace --interval 0 120 --sensitivity 0.5 --epsilon 0.3 < mean_age.txt",
+        "inbounds query visits.csv --unit patient --mean age --bounds 0 120 --epsilon 0.3 --budget-epsilon 1 --explain",
+    ),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -126,13 +134,14 @@ def calibrate(
     epilog=examples(
         "inbounds guarantee laplace --interval 0 120 --scale 0.8 --sensitivity 0.5",
         "inbounds guarantee gaussian --interval 0 1 --scale 0.3 --sensitivity 0.1 --delta 1e-6 --epsilon 0.5 --alpha 8",
-        "inbounds guarantee event.json --delta 1e-6   (the record of a release: nothing else is needed)",
+        "# the record of a release needs nothing else:",
+        "inbounds guarantee event.json --delta 1e-6",
     ),
 )
 @with_options
 def guarantee(
     ctx: typer.Context,
-    family: Family,
+    family: FamilyOrRecord,
     question: Question,
     noise: Noise,
     scale: OptionalScale = None,
@@ -154,6 +163,7 @@ def guarantee(
             check.refuse("inbounds", "a record", "given without options for noise", Plain(family), step)
         _certify(Path(family), epsilon or (), delta or (), alpha or (), as_json)
         return
+    known_family(family, or_record=True)
     if scale is None:
         raise UsageError("Missing option '--scale'", ctx=ctx)
     mechanism = noise.with_scale(family, question, scale)
@@ -281,7 +291,7 @@ app.add_typer(budget.app)
 app.add_typer(plot.app)
 
 
-@app.command(epilog=examples("inbounds demo", "inbounds demo --output pictures --json"))
+@app.command(cls=Command, epilog=examples("inbounds demo", "inbounds demo --output pictures --json"))
 def demo(
     folder: Annotated[Path, Option("--output", metavar="FOLDER", help="Where the pictures go.")] = Path("build/demo"),
     as_json: Json = False,
@@ -296,6 +306,7 @@ def demo(
 
 
 @app.command(
+    cls=Command,
     epilog=examples("inbounds reproduce", "inbounds reproduce chen-hale fu --output build/reproduce --quick"),
 )
 def reproduce(

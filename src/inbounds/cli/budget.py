@@ -12,7 +12,7 @@ from typer import Argument, Option
 from inbounds import _checks as check
 from inbounds.accounting import Budget
 from inbounds.cli import output
-from inbounds.cli.options import Json, Plain, one_of, open_ledger, open_scope
+from inbounds.cli.options import Command, Group, Json, Plain, one_of, open_ledger, open_scope
 from inbounds.cli.program import NEGATIVE, examples
 from inbounds.errors import LedgerCorrupt, ParameterError
 from inbounds.ledger.record import PERIODS
@@ -24,7 +24,13 @@ __all__ = ["app", "record"]
 
 app = typer.Typer(
     name="budget",
+    cls=Group,
     help="Budgets in a ledger: make them, see what is left, check that nothing was tampered with.",
+    epilog=examples(
+        "inbounds budget create budget.db visits --epsilon 3 --delta 1e-9",
+        "inbounds budget show budget.db",
+        "inbounds budget verify budget.db",
+    ),
     no_args_is_help=True,
 )
 
@@ -62,11 +68,13 @@ def _print_scopes(scopes: tuple[Scope, ...], as_json: bool) -> None:
 
 
 @app.command(
+    cls=Command,
     epilog=examples(
         "inbounds budget create budget.db visits --epsilon 3 --delta 1e-9",
-        "inbounds budget create budget.db visits/alice --epsilon 1 --renews month   (under visits)",
+        "# under visits, which pays as well:",
+        "inbounds budget create budget.db visits/alice --epsilon 1 --renews month",
         "inbounds budget create postgresql://me@db/privacy visits --rho 0.5",
-    )
+    ),
 )
 def create(
     where: Where,
@@ -95,7 +103,9 @@ def create(
         _print_scopes((scope,), as_json)
 
 
-@app.command(epilog=examples("inbounds budget show budget.db", "inbounds budget show budget.db visits --json"))
+@app.command(
+    cls=Command, epilog=examples("inbounds budget show budget.db", "inbounds budget show budget.db visits --json")
+)
 def show(where: Where, path: OptionalScopePath = None, as_json: Json = False) -> None:
     """What is spent and what is left, of one scope and those below it, or of all."""
     with open_ledger(where) as ledger:
@@ -103,7 +113,8 @@ def show(where: Where, path: OptionalScopePath = None, as_json: Json = False) ->
 
 
 @app.command(
-    epilog=examples("inbounds budget history budget.db", "inbounds budget history budget.db visits --last 100")
+    cls=Command,
+    epilog=examples("inbounds budget history budget.db", "inbounds budget history budget.db visits --last 100"),
 )
 def history(
     where: Where,
@@ -123,11 +134,13 @@ def history(
 
 
 @app.command(
+    cls=Command,
     epilog=examples(
         "inbounds budget verify budget.db",
-        "inbounds budget verify budget.db --json > heads.json   (keep it elsewhere)",
+        "# keep it elsewhere, and compare later:",
+        "inbounds budget verify budget.db --json > heads.json",
         "inbounds budget verify budget.db --heads heads.json",
-    )
+    ),
 )
 def verify(
     where: Where,
@@ -159,7 +172,8 @@ def verify(
         lines.append("Do not spend from it: find out who changed it, and compare with a copy or an export.")
         output.console().print("\n".join(lines), soft_wrap=True)
     else:
-        output.console().print(f"{records} records in {len(ends) - 1} scopes: no problem found", soft_wrap=True)
+        scopes = "1 scope" if len(ends) == 2 else f"{len(ends) - 1} scopes"  # one end is the ledger's own
+        output.console().print(f"{records} records in {scopes}: no problem found", soft_wrap=True)
     if problems:
         raise typer.Exit(NEGATIVE)
 
@@ -178,9 +192,10 @@ def _heads(file: Path) -> dict[str, Any]:
 
 
 @app.command(
+    cls=Command,
     epilog=examples(
         "inbounds budget export budget.db > ledger.json", "inbounds budget export budget.db visits --csv --output v.csv"
-    )
+    ),
 )
 def export(
     where: Where,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import sqlite3
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
@@ -16,14 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 import numpy as np
-from typer import Argument, BadParameter, Option
-from typer.core import TyperCommand
+from typer import Argument, BadParameter, Option, echo
+from typer.core import TyperCommand, TyperGroup
 
 from inbounds import _checks as check
 from inbounds.advice import CRITERIA, LOSSES
 from inbounds.calibration import EDGES
 from inbounds.domain import Box, Domain, Integers, Interval
-from inbounds.errors import ParameterError, ParameterTypeError
+from inbounds.errors import LedgerCorrupt, ParameterError, ParameterTypeError
 from inbounds.mechanism import Additive, Gaussian, Laplace
 from inbounds.sensitivity import L0, L1, L2, Linf, PerCoordinate
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Command",
     "Family",
+    "FamilyOrRecord",
+    "Group",
     "Json",
     "Noise",
     "Plain",
@@ -43,6 +46,7 @@ __all__ = [
     "Target",
     "UsageError",
     "Wish",
+    "known_family",
     "number",
     "one_of",
     "open_ledger",
@@ -69,6 +73,10 @@ _FAMILY: dict[str, Any] = {
     "autocompletion": lambda: list(FAMILIES),
 }
 Family = Annotated[str, Argument(**_FAMILY)]
+FamilyOrRecord = Annotated[
+    str,
+    Argument(**_FAMILY | {"metavar": "laplace|gaussian|RECORD.json", "help": "The noise, or the record of a release."}),
+]
 OptionalFamily = Annotated[str | None, Argument(**_FAMILY)]
 Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 _SCALE = Option(metavar="NUMBER", help="Of the noise: the Laplace b, the Gaussian sigma.")
@@ -298,11 +306,11 @@ class Noise:
     ] = None
 
     def calibrate(self, family: str, question: Question, target: Target, **how: Any) -> Additive:
-        made = _family(family)
+        made = known_family(family)
         return made.calibrate(**question.read(), **target.read(), **self._as_given, **how)
 
     def with_scale(self, family: str, question: Question, scale: float) -> Additive:
-        return _family(family)(**question.read(), scale=scale, **self._as_given)
+        return known_family(family)(**question.read(), scale=scale, **self._as_given)
 
     def mechanism(self, family: str, question: Question, target: Target, scale: float | None) -> Additive:
         """By its scale, or by a target."""
@@ -316,7 +324,11 @@ class Noise:
         return {"edges": self.edges, "granularity": self.granularity}
 
 
-def _family(name: str) -> type[Additive]:
+def known_family(name: str, *, or_record: bool = False) -> type[Additive]:
+    """The noise by its name, where a record of a release could have stood as well or not."""
+    if or_record and name not in FAMILIES:
+        step = "For instance laplace, with --interval, --sensitivity and --scale."
+        check.refuse(_WHAT, "the noise", "laplace, gaussian, or a .json file with the record of a release", name, step)
     if any(letter.isdigit() for letter in name):  # a true value in the wrong place is not repeated
         step = "A true value does not stand here."
         check.refuse(_WHAT, "the noise", f"one of {', '.join(map(repr, FAMILIES))}", Plain("a number"), step)
@@ -409,7 +421,14 @@ def open_ledger(where: str, *, create: bool = False) -> Ledger:
     """By default it must exist: a mistyped path is no fresh budget."""
     from inbounds.ledger import Ledger
 
-    return Ledger.open(where, create=create)
+    try:
+        return Ledger.open(where, create=create)
+    except LedgerCorrupt as problem:
+        code = getattr(problem.__cause__, "sqlite_errorcode", None)
+        if problem.__cause__ is not None and code != sqlite3.SQLITE_NOTADB:
+            raise  # a ledger, but damaged
+    step = "This is not a ledger: check the path."
+    check.refuse(_WHAT, "the ledger", "one that 'inbounds budget create' made", where, step)
 
 
 def open_scope(ledger: Ledger, path: str) -> Scope:
@@ -453,7 +472,32 @@ def _parameters(group: type) -> list[inspect.Parameter]:
     ]
 
 
-class Command(TyperCommand):
+class _Helpful:
+    """A help whose examples can be copied, and which shows no type beside a flag: that takes no value."""
+
+    epilog: str | None
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in found:
+            if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+                parameter.metavar = ""
+        return found
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        # Typer would fill the lines up with spaces and break long ones: half a command each.
+        examples, self.epilog = self.epilog, None
+        super().format_help(ctx, formatter)  # type: ignore[misc]
+        self.epilog = examples
+        if examples:
+            echo(examples)
+
+
+class Group(_Helpful, TyperGroup):
+    """Commands under one name."""
+
+
+class Command(_Helpful, TyperCommand):
     """A command with options that take two values.
 
     One that is given fewer is told so, instead of swallowing the next option's name. ``--without LOWER UPPER`` may be

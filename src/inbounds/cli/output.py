@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -27,7 +28,7 @@ from inbounds.advice import Comparison
 from inbounds.auditing.report import plain, shortened
 from inbounds.composition import Guarantee
 from inbounds.domain import Box, Domain, Line
-from inbounds.events import Draw, Event
+from inbounds.events import Draw, Event, Plan
 from inbounds.mechanism import Additive, Gaussian, Mechanism
 from inbounds.numerics import Bound, rounded
 from inbounds.sensitivity import L0, PerCoordinate, Sensitivity
@@ -52,15 +53,18 @@ __all__ = [
     "print_mechanism",
     "print_rows",
     "print_scopes",
+    "print_whole",
     "record",
     "span",
     "steps",
+    "width",
     "working",
 ]
 
 _ERRORS = ("bias", "sd", "rmse", "mae")
 _SIDES = 4  # coordinates that a table shows
 _RELEASES = 20  # kinds of release that it shows
+_NUMBERS = 8  # of an answer, in a history
 _FAR = 60.0  # scales from an end at which nothing of the end is felt
 _EDGES = {
     "truncate": "truncate: noise conditioned on the domain",
@@ -286,6 +290,19 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: int 
     return made
 
 
+def width(made: Table) -> int:
+    """How wide a table is where nothing limits it."""
+    out = console()
+    return Measurement.get(out, out.options.update(max_width=10_000), made).maximum
+
+
+def print_whole(made: Table) -> None:
+    """With longer lines than fit, rather than half a number."""
+    out = console()
+    out.width = max(width(made), out.width)
+    out.print(made)
+
+
 def _error_rows(mechanism: Additive) -> Iterator[tuple[str, ...]]:
     for e in errors(mechanism):
         vector = np.ndim(e["true_value"]) > 0
@@ -356,8 +373,8 @@ def print_comparison(found: Comparison, reason: str) -> None:
         cells += [f"{getattr(worst, key):.4g}", f"{bias:.4g}", f"{worst.ends:.3f}", f"{(average or worst).width:.4g}"]
         cells += [f"{found.ratio(entry):.3f}"] if found.limit else []
         rows.append(cells)
+    print_whole(table(("mechanism", *heads), rows, numbers=len(heads)))
     out = console()
-    out.print(table(("mechanism", *heads), rows, numbers=len(heads)))
     out.print()
     for line in (*_notes(found), reason):
         if line:
@@ -419,7 +436,13 @@ def print_scopes(scopes: Sequence[Scope]) -> None:
     ]
     open_ones = any(row[-1] != "0" for row in rows)
     heads = ("scope", "budget", "spent", "left for one release", "unfinished")[: 4 + open_ones]
-    console().print(table(heads, [row[: len(heads)] for row in rows], numbers=open_ones))
+    out = console()
+    out.print(table(heads, [row[: len(heads)] for row in rows], numbers=open_ones))
+    if any(scope.budget.delta > 0.0 and scope.budget.own < 1.0 for scope in scopes):
+        out.print(
+            "Of delta, releases that have one of their own may take a share (half, or --own of 'inbounds budget "
+            "create'); the rest lets many releases cost less than their sum."
+        )
 
 
 def print_history(records: Sequence[Record], budgets: dict[tuple[str, ...], Budget]) -> None:
@@ -454,14 +477,39 @@ def _recorded(record: Record, budgets: dict[tuple[str, ...], Budget]) -> str:
     return str(content.get("period", ""))
 
 
+def _asked(description: dict[str, Any]) -> str:
+    """What a query asked, from its record, as "mean(age) by ward"; nothing where it was recorded by somebody else."""
+    from inbounds.query import from_json
+
+    if description.get("format") not in ("inbounds.query", "inbounds.suggestion"):
+        return ""
+    asks = []
+    for ask in description.get("asks", [description]):  # a suggestion is one by itself
+        about = ask.get("column") or ask.get("condition")
+        asks.append(f"{ask['ask']}({from_json(about)})" if about else ask["ask"])
+    text = ", ".join(asks)
+    if where := description.get("where"):
+        text += f" where {from_json(where)}"
+    if by := description.get("by"):
+        text += f" by {', '.join(str(from_json(column)) for column in by)}"
+    return shortened(text)
+
+
 def _short(answer: Any) -> str:
+    if isinstance(answer, dict):  # what a query drew, from which its answers are made
+        return "recorded"
+    if isinstance(answer, list) and len(answer) > _NUMBERS:
+        return f"of {len(answer)} numbers"
     if isinstance(answer, list):
         return shortened(", ".join(map(_short, answer)), 60)
     return f"{answer:.8g}" if isinstance(answer, float) else shortened(str(answer), 60)
 
 
 def _releases(content: dict[str, Any]) -> str:
-    leaves = list(events.from_json(content["event"]).leaves())
+    event = events.from_json(content["event"])
+    if isinstance(event, Plan) and (asked := _asked(event.description)):
+        return asked
+    leaves = list(event.leaves())
     if len(leaves) == 1 and isinstance(leaf := leaves[0][0], Draw):
         text = f"{type(leaf.mechanism).__name__} on {describe(leaf.mechanism.domain)}"
     else:

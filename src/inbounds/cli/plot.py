@@ -15,6 +15,7 @@ from inbounds.cli import output
 from inbounds.cli.options import (
     Command,
     Family,
+    Group,
     Json,
     Noise,
     OptionalScale,
@@ -32,7 +33,16 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(name="plot", help="Pictures, as PNG, SVG or PDF.", no_args_is_help=True)
+app = typer.Typer(
+    name="plot",
+    cls=Group,
+    help="Pictures, as PNG, SVG or PDF.",
+    epilog=examples(
+        "inbounds plot density laplace --interval 0 120 --sensitivity 4 --epsilon 1 --output density.png",
+        "inbounds plot tradeoff --interval 0 120 --sensitivity 4 --unit years --output tradeoff.svg",
+    ),
+    no_args_is_help=True,
+)
 
 File = Annotated[Path, Option("--output", metavar="FILE", help="Where it goes: .png, .svg or .pdf.")]
 Unit = Annotated[str, Option(metavar="TEXT", help="The unit of the answers, for the labels.")]

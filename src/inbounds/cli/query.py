@@ -17,7 +17,7 @@ from typer import Argument, Option
 from inbounds import _checks as check
 from inbounds.cli import output
 from inbounds.cli.asking import Run
-from inbounds.cli.options import Json, Plain, one_of, with_options
+from inbounds.cli.options import Json, Plain, number, one_of, with_options
 from inbounds.cli.program import examples, told
 from inbounds.cli.questions import ASKS, SUGGESTIONS, Inquiry, read, read_file
 from inbounds.cli.report import Report
@@ -34,10 +34,12 @@ EXAMPLES = examples(
     "inbounds query visits.parquet --unit patient --mean age --bounds 0 120 --epsilon 0.3 --budget-epsilon 1",
     "inbounds query visits.parquet --unit patient --count-units --by ward --keys A,B,C --where 'age >= 18' "
     "--epsilon 0.3 --ledger budget.db --scope visits --key 'wards, March'",
+    "# the price; nothing is read or spent:",
     "inbounds query visits.csv --unit patient --quantile age 0.9 --bounds 0 120 --epsilon 0.3 --budget-epsilon 1 "
-    "--explain   (the price; nothing is read or spent)",
+    "--explain",
     "inbounds query visits.csv --unit patient --suggest-bounds cost --epsilon 0.1 --ledger budget.db --scope visits",
-    "inbounds query questions.toml --explain   (many questions, one price)",
+    "# many questions, one price:",
+    "inbounds query questions.toml --explain",
     "inbounds query questions.toml --output answers.csv",
 )
 
@@ -64,7 +66,7 @@ class Questions:
         str | None, Option(metavar="CONDITION", help="The share of rows that meet it.", rich_help_panel=_QUESTION)
     ] = None
     quantile: Annotated[
-        tuple[str, float] | None,
+        tuple[str, str] | None,
         Option(metavar="COLUMN Q", help="A quantile: 0.5 is the median.", rich_help_panel=_QUESTION),
     ] = None
     median: Annotated[str | None, _column("The median.")] = None
@@ -103,7 +105,7 @@ class Questions:
         about = given[wanted]
         found: dict[str, Any] = {"ask": wanted}
         if wanted == "quantile":
-            found |= {"column": about[0], "q": about[1]}
+            found |= {"column": about[0], "q": number("--quantile", about[1])}
         elif isinstance(about, str):
             found["condition" if wanted == "share" else "column"] = about
         more = {"bounds": self.bounds, "edges": None if self.edges is None else _parts(self.edges), "of": self.of}
@@ -321,13 +323,13 @@ def query(
         report.print()
     if as_json:
         found = report.record() | ({} if file is None else {"output": str(file)})
-        output.print_json(found if problem is None else found | {"error": told(problem)[1]})
+        output.print_json(found if problem is None else found | {"error": told(problem, in_file=True)[1]})
     if file is not None:
         file.write_text(_form(file.suffix, report), encoding="utf-8")
         if not (as_json or as_csv or as_markdown):
             output.console().print(f"Written: {file}", soft_wrap=True)
     if problem is not None:
-        raise typer.Exit(told(problem)[0]) if as_json else problem
+        raise typer.Exit(told(problem, in_file=True)[0]) if as_json else problem
 
 
 def _inquiry(

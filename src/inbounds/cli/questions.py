@@ -190,12 +190,10 @@ class Inquiry:
 
 @contextmanager
 def located(place: str) -> Iterator[None]:
-    """Errors say where in a file they arose, and what their own words, made for Python, leave open."""
+    """Errors say where in a file they arose."""
     try:
         yield
     except InboundsError as error:
-        if isinstance(error, ParameterTypeError) and str(error).startswith("condition:"):
-            error.add_note('Texts stand in quotes, dates as date("2024-01-31"), times as time("2024-01-31 12:00").')
         if place:
             error.add_note(f"In {place}.")
         raise

@@ -36,7 +36,8 @@ _VALUE, _BUDGET = "The true value", "Budget"
 
 EXAMPLES = examples(
     "inbounds release laplace --interval 0 120 --sensitivity 0.5 --epsilon 0.3 < mean_age.txt",
-    "inbounds release --recommend --integers 0 30 --sensitivity 1 --epsilon 1   (asks for the true value)",
+    "# asks for the true value, and does not show it:",
+    "inbounds release --recommend --integers 0 30 --sensitivity 1 --epsilon 1",
     "inbounds release laplace --interval 0 120 --sensitivity 0.5 --epsilon 0.3 --from mean_age.txt "
     "--ledger budget.db --scope visits --key 'mean age, March'",
 )

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -146,11 +145,7 @@ class Report:
 
     def print(self) -> None:
         out = output.console()
-
-        def width(table: _Table) -> int:
-            return Measurement.get(out, out.options.update(max_width=10_000), table.made()).maximum
-
-        found = list(self.tables(lambda table: width(table) <= out.width))
+        found = list(self.tables(lambda table: output.width(table.made()) <= out.width))
         facts = self.facts()
         if len(self.replies) == 1 and len(found) == 1 and not self.replies[0].results.by and len(found[0].rows) == 1:
             ((_, answer, interval),) = found[0].rows
@@ -160,9 +155,7 @@ class Report:
         for table in found:
             if table.title:
                 out.print(Text(table.title, style="bold"))
-            whole = output.console()
-            whole.width = max(width(table), out.width)  # longer lines than fit, rather than half a number
-            whole.print(table.made())
+            output.print_whole(table.made())
             out.print()
         output.print_rows(facts)
 

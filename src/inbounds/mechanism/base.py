@@ -28,7 +28,7 @@ from inbounds.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
     from inbounds.events import Event
-    from inbounds.posterior import BoxPosterior, Posterior
+    from inbounds.inference.posterior import BoxPosterior, Posterior
 
 __all__ = ["Law", "Mechanism"]
 
@@ -222,7 +222,7 @@ class Mechanism:
             What was released.
         prior : None or "flat", a density on the domain, or a pair (points, weights)
         """
-        from inbounds.posterior import posterior
+        from inbounds.inference.posterior import posterior
 
         return posterior(self, value, prior)
 
@@ -266,7 +266,7 @@ class Mechanism:
 
     @cached_property
     def _views(self) -> inference.Views:
-        return inference.views(self)
+        return inference.views_of(self)
 
     def _inside(self, value: Any, *, clip: bool = False) -> npt.NDArray[Any]:
         """The true value as an array of numbers, checked without ever showing it; not copied, and not yet clipped."""

@@ -13,8 +13,8 @@ import numpy as np
 from inbounds import _checks as check
 from inbounds import privacy
 from inbounds._checks import FloatArray
-from inbounds.bayes import Shape
 from inbounds.domain import Domain, Line
+from inbounds.inference.bayes import Shape
 from inbounds.mechanism.additive import check_scale
 from inbounds.mechanism.shifted import Shifted
 from inbounds.noise.bounded import CutLaplace

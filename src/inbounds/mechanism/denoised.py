@@ -16,15 +16,15 @@ import numpy.typing as npt
 from inbounds import _checks as check
 from inbounds import inference, privacy
 from inbounds._checks import FloatArray
-from inbounds.bayes import Channel, Seen
 from inbounds.distribution import BoxDistribution, ErrorReport
 from inbounds.domain import Box
-from inbounds.errors import ParameterTypeError
+from inbounds.errors import ParameterTypeError, UnreachableTarget
+from inbounds.inference.bayes import Channel, Seen
+from inbounds.inference.panels import Measure, Rule
+from inbounds.inference.posterior import posterior
+from inbounds.inference.prior import Prior, priors
+from inbounds.inference.remap import LOSSES, Remap, best_estimates
 from inbounds.mechanism.base import Mechanism
-from inbounds.panels import Measure, Rule
-from inbounds.posterior import posterior
-from inbounds.prior import Prior, priors
-from inbounds.remap import LOSSES, Remap, best_estimates
 from inbounds.sampling import Sampler
 from inbounds.sampling.entropy import Source
 
@@ -32,6 +32,7 @@ __all__ = ["Denoised"]
 
 _WHOLE = 512  # panels up to which one rule serves all true values
 _NOTHING = 1e-9  # of mass at a point: rounding
+_TERMS = 2.0**28  # of sums on whole numbers: some seconds
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -50,7 +51,7 @@ class Denoised(Mechanism):
     raw : Mechanism
         Plain noise (``edges="ignore"``) usually leaves the least error; clamped and truncated noise works, too.
     loss : "squared" (default), "absolute" or "zero-one"
-    prior : see :class:`inbounds.posterior.Prior`
+    prior : see :class:`inbounds.inference.posterior.Prior`
         Flat by default.
     integer : bool
         Whether answers are whole numbers, on Integers: the whole number of least expected loss. Squared loss gives
@@ -373,17 +374,29 @@ class DenoisedLaw:
             share, miss = channel.law(at).pmf(channel.listed), self._remap(channel.listed) - at
             return tuple((share * e).sum(axis=-1) for e in (miss, miss * miss, np.abs(miss)))
         q = self._q.reshape(-1)
-        pieces = ((-math.inf, math.inf),) if channel.wide else domain.pieces
+        pieces = (self._within,) if channel.wide else domain.pieces
         breaks = self._remap.breaks
         if domain.lattice:  # what is clamped to an end is a sum of its own
             breaks = np.concatenate(
                 [np.ceil(breaks) - 1.0, [e for e in (domain.lower, domain.upper - 1.0) if math.isfinite(e)]]
             )
         panels = channel.panels(pieces, breaks)
+        terms = min(pieces[-1][1] - pieces[0][0], 2.0 * shape.reach)
+        if panels.exact and q.size * terms > _TERMS:
+            raise UnreachableTarget(
+                f"Denoised: errors on whole numbers must be sums of at most {_TERMS:.0f} terms in all; got {terms:.3g} "
+                f"for each of {q.size} true values. Use Laplace noise, which hardly differs at so small an epsilon."
+            )
         out = np.empty((3, q.size))
         for index, rule in panels.parts(q - shape.reach, q + shape.reach, 2.0 * shape.reach, _WHOLE):
             out[:, index] = self._integrals(q[index], rule)
         return tuple(v.reshape(self._q.shape) for v in out)  # type: ignore[return-value]
+
+    @property
+    def _within(self) -> tuple[float, float]:
+        """The raw answers from the first to the last that matter one by one: beyond, all have the same estimate."""
+        low, high = self._remap.middle
+        return (float(np.ceil(low)), float(np.ceil(high)) - 1.0) if self._channel.domain.lattice else (low, high)
 
     def _integrals(self, q: FloatArray, rule: Rule) -> FloatArray:
         remap, lattice = self._remap, self._channel.domain.lattice
@@ -395,7 +408,13 @@ class DenoisedLaw:
         measure = Measure.of(rule, cuts, law.logpmf if lattice else law.logpdf)
         powers: Any = (lambda error: error, np.square, np.abs, np.ones_like)
         sums = np.stack(measure.integrals(lambda x: remap(x) - at, powers)) * np.exp(measure.top)
-        for point, mass in law.atoms:
+        apart = list(law.atoms)
+        if self._channel.wide:
+            low, high = self._within
+            before, after = (low - 1.0, high + 1.0) if lattice else (low, high)
+            beyond = [(before, law.cdf(before)), (after, law.sf(high))]
+            apart += [(point, mass) for point, mass in beyond if math.isfinite(point)]
+        for point, mass in apart:
             error = remap(np.array([point])) - q
             sums += np.broadcast_to(mass, at.shape)[:, 0] * np.stack([power(error) for power in powers])
         return np.asarray(sums[:3] / sums[3])

@@ -12,8 +12,8 @@ import numpy as np
 from inbounds import _checks as check
 from inbounds import privacy
 from inbounds._checks import FloatArray
-from inbounds.bayes import Shape
-from inbounds.domain import Domain
+from inbounds.domain import Domain, Line
+from inbounds.inference.bayes import Shape
 from inbounds.mechanism.shifted import Shifted
 from inbounds.noise.staircase import LOSSES, Stairs, best_first, best_gamma
 from inbounds.numerics import SLACK, Bound, decimal_floor
@@ -147,6 +147,8 @@ class Staircase(Shifted):
         noise = self._noise
         stairs = noise.first + noise.width * np.arange(min(math.ceil(_DOWN / noise.epsilon), _STAIRS))
         reach = noise.first + noise.width * math.ceil(_DOWN / noise.epsilon)
+        if self.edges == "clamp":  # answers and true values are no farther apart
+            stairs = stairs[stairs <= cast(Line, self.domain).width]
         return Shape(self.scale, reach, np.concatenate([-stairs[::-1], stairs]))
 
     def _kernel(self, step: float) -> Kernel:

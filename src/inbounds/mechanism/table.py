@@ -19,10 +19,11 @@ import numpy.typing as npt
 from inbounds import _checks as check
 from inbounds import inference, privacy
 from inbounds._checks import FloatArray
-from inbounds.bayes import Shape
-from inbounds.distribution import ErrorReport
+from inbounds.distribution import Errors
 from inbounds.domain import Box, Domain, Integers, Interval, Line, Spans
 from inbounds.errors import ParameterTypeError
+from inbounds.inference.bayes import Shape
+from inbounds.inference.views import tail_of
 from inbounds.mechanism.base import Mechanism, check_domain
 from inbounds.numerics import Bound
 from inbounds.programs import neighbours
@@ -32,7 +33,6 @@ from inbounds.sampling.exact import exp_neg
 from inbounds.sampling.finite import Finite
 from inbounds.sampling.grid import locate, padded, step_of
 from inbounds.sensitivity import Sensitivity, resolve
-from inbounds.views import tail_of
 
 __all__ = ["Cells", "Table", "TableCurve", "TableLaw"]
 
@@ -276,7 +276,7 @@ def _rounded_up(x: Fraction) -> float:
 # ---------------------------------------------------------------- the law and the draws
 
 
-class TableLaw:
+class TableLaw(Errors):
     """The law of the answer for true values: probabilities of the points of the grid, in scipy's words."""
 
     def __init__(self, table: Table, q: FloatArray) -> None:
@@ -343,24 +343,9 @@ class TableLaw:
         bias = np.sum(share * away, axis=-1)
         return bias, np.sum(share * np.square(away - bias[..., None]), axis=-1), np.sum(share * np.abs(away), axis=-1)
 
-    def mean(self) -> Any:
-        return (self._q + self._moments()[0])[()]
-
-    def var(self) -> Any:
-        return self._moments()[1][()]
-
-    def std(self) -> Any:
-        return np.sqrt(self._moments()[1])[()]
-
-    def error(self) -> ErrorReport:
-        """Bias, standard deviation, root mean squared and mean absolute error, and the mass at the ends."""
-        bias, var, mae = self._moments()
-        ends = [
-            np.asarray(self.pmf(np.full(self._q.shape, float(e))))
-            for e in (self._table.domain.lower, self._table.domain.upper)
-        ]
-        values = (bias, np.sqrt(var), np.sqrt(var + bias * bias), mae, *ends)
-        return ErrorReport(*(float(v) if v.ndim == 0 else v for v in values))
+    def _at_ends(self) -> list[FloatArray]:
+        ends = (self._table.domain.lower, self._table.domain.upper)
+        return [np.asarray(self.pmf(np.full(self._q.shape, float(end)))) for end in ends]
 
 
 class _TableSampler(Sampler):
@@ -545,9 +530,9 @@ class Table(Mechanism):
 
     def posterior(self, value: Any, prior: Any = None) -> Any:
         """The distribution of the true value given a released one; see :meth:`Mechanism.posterior`."""
-        from inbounds.bayes import Channel
-        from inbounds.posterior import Posterior
-        from inbounds.prior import Prior
+        from inbounds.inference.bayes import Channel
+        from inbounds.inference.posterior import Posterior
+        from inbounds.inference.prior import Prior
 
         x = inference.released(self, value)
         beside = (x, x) if self.domain.lattice else (np.nextafter(x, -np.inf), np.nextafter(x, np.inf))

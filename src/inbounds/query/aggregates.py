@@ -378,6 +378,9 @@ class Moment(Valued):
         super().check(setting)
         if self.what != "mean":
             _not_temporal(self, setting)
+        if self.edges != "auto" and self.values(setting) is not None:
+            step = "It is for what is drawn by itself: counts, sums, and means of a public size with fill_null."
+            check.refuse(self._name, "edges", "left out where the answer is read from cells", self.edges, step)
 
     def values(self, setting: Setting) -> tuple[Any, Any, Any, int] | None:
         if setting.sized(self.column) is not None:

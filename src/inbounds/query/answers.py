@@ -12,6 +12,7 @@ import numpy as np
 
 from inbounds import _checks as check
 from inbounds._checks import FloatArray
+from inbounds.errors import ParameterTypeError
 from inbounds.mechanism import Mechanism
 from inbounds.query.kinds import Kind, plain
 from inbounds.query.tails import Noise, hull
@@ -80,6 +81,10 @@ class Answer:
         return min(low, self.value), max(high, self.value)
 
     def __float__(self) -> float:
+        if not isinstance(self.value, int | float):
+            what = "suppressed" if self.value is None else type(self.value).__name__
+            step = "Look at suppressed, or at value."
+            check.refuse("Answer", "value", "a number for float()", what, step, ParameterTypeError)
         return float(self.value)
 
     def __repr__(self) -> str:

@@ -25,6 +25,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from inbounds.errors import QueryFailed
+from inbounds.query.engines import UNKNOWN
 from inbounds.query.exact import integer, nearest
 from inbounds.query.expressions import Scope
 from inbounds.query.kinds import Kind, days, extra, fits, shielded
@@ -81,7 +82,7 @@ class Compiler:
         expressions += [] if request.where is None else [request.where]
         used = set(request.unit or ()).union(*(expression.columns() for expression in expressions))
         if not used:  # a query has to name a column
-            used = {min(schema, key=lambda name: schema[name] is Kind.OTHER)}
+            used = {min(schema, key=lambda name: (schema[name] is Kind.OTHER, source.types[name] == UNKNOWN))}
         self.columns = [name for name in schema if name in used]
         self.scope = Scope(schema, {name: f"c{i}" for i, name in enumerate(self.columns)})
         self.group_kinds = [group.kind(schema) for group in request.by]
@@ -95,6 +96,8 @@ class Compiler:
         self.row_columns: dict[str, Expr] = {}
         self.any_columns: set[str] = set()  # of which a unit's is the largest, not the mean
         self._row_columns()
+        self.condition = None if request.where is None else request.where.narwhals(self.scope)
+        self.groups = [group.narwhals(self.scope) for group in request.by]
 
     def _row_columns(self) -> None:
         """What a row contributes, as whole numbers; measures of the same values share a column."""
@@ -123,10 +126,9 @@ class Compiler:
         """The rows that count: unit, group, and what each contributes."""
         nw, request = self.nw, self.request
         frame = self.source.frame(self.columns)
-        if request.where is not None:
-            frame = frame.filter(request.where.narwhals(self.scope))
-        places = [nw.col(self.scope.names[name]) for name in request.unit or ()]
-        places += [group.narwhals(self.scope) for group in request.by]
+        if self.condition is not None:
+            frame = frame.filter(self.condition)
+        places = [nw.col(self.scope.names[name]) for name in request.unit or ()] + self.groups
         chosen = {
             name: place.cast(nw.Int64) if kind is Kind.BOOLEAN else place
             for (name, kind), place in zip(self.kinds.items(), places, strict=True)
@@ -138,6 +140,8 @@ class Compiler:
 
     def _with_keys(self, frame: LazyFrame[Any], keys: Sequence[tuple[Any, ...]]) -> LazyFrame[Any]:
         """The rows of the public groups, with the number of the group instead of its parts."""
+        if Kind.NULL in self.group_kinds:  # no row has a group
+            keys = ()
         encoded = [[_encode(part, kind) for part, kind in zip(key, self.group_kinds, strict=True)] for key in keys]
         # A whole number beyond int64 is in no column of int64.
         known = [i for i, key in enumerate(encoded) if all(isinstance(part, str) or fits(part) for part in key)]

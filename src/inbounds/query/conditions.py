@@ -268,7 +268,7 @@ def constant(text: str, kind: Kind) -> Any:
     """A constant of a kind from its text: 12, 0.5, true, 2024-01-31, 2024-01-31 12:00 (UTC for times with a zone)."""
     try:
         if kind.numeric:
-            return float(text) if kind is Kind.REAL and not text.strip().lstrip("+-").isdigit() else int(text)
+            return float(text) if kind.real and not text.strip().lstrip("+-").isdigit() else int(text)
         if kind is Kind.BOOLEAN:
             return {"true": True, "false": False}[text.strip().lower()]
         if kind is Kind.DATE:
@@ -285,6 +285,7 @@ _CONSTANTS = {
     Kind.INTEGER: "a whole number, as 12",
     Kind.WIDE: "a whole number, as 12",
     Kind.REAL: "a number, as 0.5",
+    Kind.NULL: "a number, as 0.5",
     Kind.BOOLEAN: "true or false",
     Kind.DATE: "a date, as 2024-01-31",
     Kind.DATETIME: "a time, as 2024-01-31 12:00",

@@ -425,10 +425,12 @@ class Dataset(Asks):
     def suggest_caps(self, *, epsilon: float, share: float = 0.95, key: str | None = None) -> Suggestion:
         """``max_rows`` and, with groups, ``max_groups`` that leave most units whole: private, paid for, recorded.
 
+        None where there are too few units for this epsilon to tell; a tenth of it goes to how many there are.
+
         Parameters
         ----------
         epsilon : float
-        share : float in (0, 1)
+        share : float in [0.0001, 0.9999]
             Of the units that shall be left whole.
         """
         return suggest_caps(self, epsilon, share, key)

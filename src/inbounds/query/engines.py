@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from inbounds.errors import ParameterError
 from inbounds.query.exact import integer
-from inbounds.query.kinds import DAY, FIRST_DAY, LAST_DAY, Kind, extra
+from inbounds.query.kinds import FIRST, FIRST_DAY, LAST, LAST_DAY, Kind, extra
 
 if TYPE_CHECKING:
     from narwhals import LazyFrame
@@ -68,7 +68,7 @@ def plain_frame(engine: Engine, columns: Sequence[str], types: Mapping[str, str]
         if kind is Kind.REAL:
             changes[name] = nw.when(~value.is_nan()).then(value)
         elif kind.temporal:
-            first, last = (FIRST_DAY, LAST_DAY) if kind is Kind.DATE else (FIRST_DAY * DAY, LAST_DAY * DAY + DAY - 1)
+            first, last = (FIRST_DAY, LAST_DAY) if kind is Kind.DATE else (FIRST, LAST)
             changes[name] = nw.when((value >= integer(first)) & (value <= integer(last))).then(value)
     return frame.with_columns(**changes) if changes else frame
 
@@ -84,6 +84,13 @@ def _decimal_kind(precision: int, scale: int) -> Kind:
     return Kind.INTEGER if precision <= 18 else Kind.WIDE
 
 
+#: Times that Arrow counts in seconds or milliseconds. DuckDB fails on those too far away for microseconds, often while
+#: it reads; so it is given the whole numbers, and columns of them have Arrow's name of their type.
+COUNTED = re.compile(r"timestamp\[(s|ms)(, tz=.+)?\]")
+UNKNOWN = "unknown"  # the type of a column that DuckDB cannot be given
+_MICROSECONDS = {"s": 1_000_000, "ms": 1000}
+
+
 class DuckDB:
     """A relation of DuckDB; ``local`` ones live on a connection of our own."""
 
@@ -93,12 +100,13 @@ class DuckDB:
         **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), Kind.INTEGER),
         **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER"), Kind.INTEGER),
         **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), Kind.WIDE),
-        **dict.fromkeys(("FLOAT", "DOUBLE", '"NULL"'), Kind.REAL),  # nothing but nulls: numbers that are missing
+        **dict.fromkeys(("FLOAT", "DOUBLE"), Kind.REAL),
+        '"NULL"': Kind.NULL,
         **dict.fromkeys(("VARCHAR", "UUID"), Kind.TEXT),
         **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), Kind.DATETIME),
         "BOOLEAN": Kind.BOOLEAN,
         "DATE": Kind.DATE,
-        "TIMESTAMP WITH TIME ZONE": Kind.INSTANT,
+        **dict.fromkeys(("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"), Kind.INSTANT),
     }
 
     def __init__(self, relation: Any) -> None:
@@ -115,6 +123,9 @@ class DuckDB:
         decimal = _decimal(type_name)
         if decimal is not None:
             return _decimal_kind(*decimal)
+        counted = COUNTED.fullmatch(type_name)
+        if counted is not None:
+            return Kind.DATETIME if counted[2] is None else Kind.INSTANT
         return Kind.TEXT if type_name.startswith("ENUM(") else self._KINDS.get(type_name, Kind.OTHER)
 
     def select(self, columns: Sequence[str], types: Mapping[str, str]) -> Any:
@@ -122,15 +133,26 @@ class DuckDB:
         function, constant = duckdb.FunctionExpression, duckdb.ConstantExpression
         epoch = constant("1970-01-01").cast("DATE")
 
+        def microseconds(value: Any, counted: re.Match[str]) -> Any:
+            # Moved next to the calendar first, so that nothing overflows. What is outside is null later, nulls too.
+            each = _MICROSECONDS[counted[1]]
+            first, last = FIRST // each - 1, LAST // each + 1
+            return function("least", function("greatest", value, constant(first)), constant(last)) * constant(each)
+
         def plain(column: str) -> Any:
             value, kind, decimal = duckdb.ColumnExpression(column), self.kind(types[column]), _decimal(types[column])
+            counted = COUNTED.fullmatch(types[column])
+            if counted is not None:
+                return microseconds(value, counted)
             if kind is Kind.DATE:
                 return function("date_diff", constant("day"), epoch, value)
-            if kind in (Kind.DATETIME, Kind.INSTANT):
-                return function("epoch_us", value)
+            if kind is Kind.DATETIME:
+                return function("epoch_us", value.try_cast("TIMESTAMP"))
+            if kind is Kind.INSTANT:
+                return function("epoch_us", value.try_cast("TIMESTAMP WITH TIME ZONE"))
             if kind is Kind.REAL and decimal is not None and decimal[0] > _PRECISE:
                 value = value.cast("VARCHAR")  # so that the nearest float64 is taken, whatever the digits
-            names = {Kind.INTEGER: "BIGINT", Kind.REAL: "DOUBLE", Kind.BOOLEAN: "BOOLEAN"}
+            names = {Kind.INTEGER: "BIGINT", Kind.REAL: "DOUBLE", Kind.NULL: "DOUBLE", Kind.BOOLEAN: "BOOLEAN"}
             return value.cast(names.get(kind, "VARCHAR"))
 
         relation = self.relation(columns)
@@ -166,7 +188,8 @@ class Spark:
 
     _KINDS: ClassVar[dict[str, Kind]] = {
         **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), Kind.INTEGER),
-        **dict.fromkeys(("float", "double", "void"), Kind.REAL),
+        **dict.fromkeys(("float", "double"), Kind.REAL),
+        "void": Kind.NULL,
         "boolean": Kind.BOOLEAN,
         "date": Kind.DATE,
         "timestamp_ntz": Kind.DATETIME,
@@ -205,7 +228,7 @@ class Spark:
                 return F.unix_micros(value)
             if kind is Kind.DATETIME:
                 return F.timestamp_diff("MICROSECOND", F.lit("1970-01-01 00:00:00").cast("timestamp_ntz"), value)
-            names = {Kind.INTEGER: "bigint", Kind.REAL: "double", Kind.BOOLEAN: "boolean"}
+            names = {Kind.INTEGER: "bigint", Kind.REAL: "double", Kind.NULL: "double", Kind.BOOLEAN: "boolean"}
             return value.cast(names.get(kind, "string"))
 
         return self._frame.select(*(plain(column).alias(f"c{i}") for i, column in enumerate(columns)))
@@ -247,13 +270,13 @@ class Ibis:
             return _decimal_kind(*decimal)
         if re.fullmatch(r"int(8|16|32|64)|uint(8|16|32)", type_name):
             return Kind.INTEGER
-        if re.fullmatch(r"float(16|32|64)|null", type_name):
+        if re.fullmatch(r"float(16|32|64)", type_name):
             return Kind.REAL
         if re.fullmatch(r"timestamp(\(\d+\))?", type_name):
             return Kind.DATETIME
         if type_name.startswith("timestamp("):
             return Kind.INSTANT
-        others = {"uint64": Kind.WIDE, "boolean": Kind.BOOLEAN, "date": Kind.DATE}
+        others = {"uint64": Kind.WIDE, "boolean": Kind.BOOLEAN, "date": Kind.DATE, "null": Kind.NULL}
         texts = dict.fromkeys(("string", "uuid"), Kind.TEXT)
         return (others | texts).get(type_name, Kind.OTHER)
 
@@ -271,7 +294,7 @@ class Ibis:
                 return value.delta(start, unit="microsecond").cast("int64")
             if kind is Kind.REAL and decimal is not None and decimal[0] > _PRECISE:
                 value = value.cast("string")
-            names = {Kind.INTEGER: "int64", Kind.REAL: "float64", Kind.BOOLEAN: "boolean"}
+            names = {Kind.INTEGER: "int64", Kind.REAL: "float64", Kind.NULL: "float64", Kind.BOOLEAN: "boolean"}
             return value.cast(names.get(kind, "string"))
 
         return self._table.select(**{f"c{i}": plain(column) for i, column in enumerate(columns)})

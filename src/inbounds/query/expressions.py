@@ -19,6 +19,7 @@ engine, and has a meaning in plain Python (:meth:`Expression.evaluate`) that all
 from __future__ import annotations
 
 import datetime as dt
+import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -45,6 +46,9 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 }
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 _PARTS = ("year", "month", "day", "weekday", "hour")
+_MISSING = ("NoneType", "NAType", "NaTType")  # of Python and pandas
+_DEEPEST = 100  # far from where Python, Narwhals or an engine gives up
+_MOST_PIECES = 2000  # as a query is written out
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class Scope:
 def as_number(expression: Expr, kind: Kind) -> Expr:
     """A plain column as float64: see :func:`inbounds.query.kinds.to_number`."""
     nw = extra("narwhals")
-    if kind is Kind.REAL:
+    if kind.real:
         return expression
     if kind is Kind.BOOLEAN:
         expression = expression.cast(nw.Int64)
@@ -69,7 +73,27 @@ def as_number(expression: Expr, kind: Kind) -> Expr:
 class Expression:
     """A condition or a derived column. Built from :func:`inbounds.col` with operators; frozen."""
 
+    _depth: int
+    _pieces: int
+
     __hash__ = object.__hash__
+    __array_ufunc__ = None  # so that NumPy leaves its own operators to those below
+
+    def __post_init__(self) -> None:
+        """Refuse what is too large when it is built, since engines would when they are asked."""
+        parts = self._parts()
+        settle = object.__setattr__
+        settle(self, "_depth", 1 + max((part._depth for part in parts), default=0))
+        settle(self, "_pieces", self._written(parts))
+        if self._depth > _DEEPEST or self._pieces > _MOST_PIECES:
+            raise ParameterError(
+                f"condition: an expression must have at most {_MOST_PIECES} pieces, inside each other at most "
+                f"{_DEEPEST} deep; this one has more. Use is_in for many constants, or join the pieces in pairs."
+            )
+
+    def _written(self, parts: list[Expression]) -> int:
+        """Its size where it is written out as a query."""
+        return 1 + sum(part._pieces for part in parts)
 
     def kind(self, schema: Schema) -> Kind:
         """What the expression holds; every column and type in it is checked."""
@@ -217,11 +241,10 @@ def _literal(value: object) -> Literal:
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a number of NumPy
         value = value.item()
     if literal_kind(value) is Kind.OTHER:
-        step = "Use is_null() for missing values." if value is None or value != value else ""
-        check.refuse(
-            "condition", "constant", "a finite number, text, a truth value, a date or a time", value, step,
-            ParameterTypeError,
-        )  # fmt: skip
+        missing = (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in _MISSING
+        step = "Use is_null() for missing values." if missing else ""
+        needs = "a finite number, text, a truth value, or a date or a time of the years 1 to 9999 in UTC"
+        check.refuse("condition", "constant", needs, value, step, ParameterTypeError)
     if isinstance(value, Decimal):
         value = float(value)
     if isinstance(value, str):
@@ -246,7 +269,8 @@ class Column(Expression):
         kind = find("col", self.name, schema)
         if kind is Kind.OTHER:
             raise ParameterTypeError(
-                f"col: {self.name!r} must hold numbers, text, truth values, dates or times; it holds {kind}."
+                f"col: {self.name!r} must hold numbers, text, truth values, dates or times; it holds {kind}. "
+                "Convert the column."
             )
         return kind
 
@@ -310,7 +334,7 @@ def _common(left: Kind, right: Kind, same: bool) -> Kind | None:
         if left is right is Kind.INTEGER:
             return Kind.INTEGER
         # As digits, so that ids of 64 unsigned bits are told apart; as float64 two of them may be equal.
-        return Kind.WIDE if same and Kind.REAL not in (left, right) else Kind.REAL
+        return Kind.WIDE if same and not (left.real or right.real) else Kind.REAL
     if left is right and left in (Kind.TEXT, Kind.BOOLEAN):
         return left if same else None
     if left is right and left.temporal:
@@ -472,7 +496,7 @@ class IsIn(Expression):
         for value in self.values:
             given = literal_kind(value)
             whole = kind in (Kind.INTEGER, Kind.WIDE) and given in (Kind.INTEGER, Kind.WIDE)
-            if not (given is kind or whole or (kind is Kind.REAL and given.numeric)):
+            if not (given is kind or whole or (kind.real and given.numeric)):
                 raise ParameterTypeError(
                     f"is_in: values must be {kind}, as {self.of} is; got {value!r} ({given}). Convert the constants."
                 )
@@ -522,10 +546,23 @@ class Arithmetic(Expression):
 
     def narwhals(self, scope: Scope) -> Expr:
         nw = extra("narwhals")
-        left, right = (as_number(s.narwhals(scope), s.kind(scope.schema)) for s in (self.left, self.right))
-        result = _ARITHMETIC[self.op](left, right)
+        result = self._with_nan(scope)
         expression: Expr = nw.when(~result.is_nan()).then(result)
         return expression
+
+    def _with_nan(self, scope: Scope) -> Expr:
+        """NaN stays NaN in what is computed from it; to look for it in every step would double the query each time."""
+        sides = [
+            side._with_nan(scope)
+            if isinstance(side, Arithmetic)
+            else as_number(side.narwhals(scope), side.kind(scope.schema))
+            for side in (self.left, self.right)
+        ]
+        expression: Expr = _ARITHMETIC[self.op](*sides)
+        return expression
+
+    def _written(self, parts: list[Expression]) -> int:
+        return 2 * (1 + sum(part._pieces // (2 if isinstance(part, Arithmetic) else 1) for part in parts))
 
     def evaluate(self, row: Mapping[str, Any], schema: Schema) -> Any:
         left, right = (side.evaluate(row, schema) for side in (self.left, self.right))
@@ -604,6 +641,7 @@ class FillNull(Expression):
 
     def kind(self, schema: Schema) -> Kind:
         kind, given = self.of.kind(schema), self.value.kind(schema)
+        kind = Kind.REAL if kind is Kind.NULL else kind
         whole = kind is Kind.WIDE and given is Kind.INTEGER
         if not (given is kind or whole or (kind is Kind.REAL and given.numeric)):
             raise ParameterTypeError(f"fill_null: value must be {kind}, as {self.of} is; got {self.value} ({given}).")
@@ -665,7 +703,7 @@ def _from_json(description: Any) -> Expression:
 
 def _constant(description: Any) -> Literal:
     if "time" in description:
-        return Literal(dt.datetime.fromisoformat(description["time"]))
+        return _literal(dt.datetime.fromisoformat(description["time"]))
     if "date" in description:
-        return Literal(dt.date.fromisoformat(description["date"]))
+        return _literal(dt.date.fromisoformat(description["date"]))
     return _literal(description["value"])

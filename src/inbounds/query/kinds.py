@@ -35,11 +35,17 @@ class Kind(StrEnum):
     DATE = "dates"  # as days since 1970-01-01, int64
     DATETIME = "times"  # as microseconds since 1970-01-01 00:00, int64
     INSTANT = "times with a zone"  # as microseconds since 1970-01-01 00:00 UTC, int64
+    NULL = "nothing but nulls"  # as float64; numbers that are missing, and units or groups that nobody is in
     OTHER = "values of a type that is not supported"
 
     @property
     def numeric(self) -> bool:
-        return self in (Kind.INTEGER, Kind.WIDE, Kind.REAL)
+        return self in (Kind.INTEGER, Kind.WIDE, Kind.REAL, Kind.NULL)
+
+    @property
+    def real(self) -> bool:
+        """Whether the plain form is float64."""
+        return self in (Kind.REAL, Kind.NULL)
 
     @property
     def temporal(self) -> bool:
@@ -53,6 +59,7 @@ DAY = 86_400_000_000  # microseconds
 _EPOCH = dt.datetime(1970, 1, 1)
 FIRST_DAY = (dt.date.min - _EPOCH.date()).days
 LAST_DAY = (dt.date.max - _EPOCH.date()).days
+FIRST, LAST = FIRST_DAY * DAY, LAST_DAY * DAY + DAY - 1  # microseconds
 LARGEST_INTEGER = 2**63 - 1
 _LEAST_INTEGER = -(2**63)
 
@@ -67,15 +74,16 @@ def days(date: dt.date) -> int:
 
 def microseconds(time: dt.datetime) -> int:
     """Since 1970-01-01 00:00; of a time with a zone, in UTC."""
-    naive = time if time.tzinfo is None else time.astimezone(dt.UTC).replace(tzinfo=None)
-    return (naive - _EPOCH) // dt.timedelta(microseconds=1)
+    # Not through astimezone, which fails where UTC has the year 0 or 10000.
+    since = time.replace(tzinfo=None) - _EPOCH - (time.utcoffset() or dt.timedelta())
+    return since // dt.timedelta(microseconds=1)
 
 
 def plain(kind: Kind, value: Any) -> Any:
     """A Python value of a column in its plain form (wide whole numbers as int), or None."""
     if value is None:
         return None
-    if kind is Kind.REAL:
+    if kind.real:
         number = float(value)
         return None if math.isnan(number) else number
     if kind in (Kind.INTEGER, Kind.WIDE):
@@ -99,13 +107,18 @@ def literal_kind(value: object) -> Kind:
     if isinstance(value, bool):
         return Kind.BOOLEAN
     if isinstance(value, int):
-        return Kind.INTEGER if fits(value) else Kind.WIDE
+        # Beyond float64 there is nothing to compare with.
+        return Kind.INTEGER if fits(value) else Kind.WIDE if abs(value) < 2**1023 else Kind.OTHER
+    if isinstance(value, Decimal) and value.is_nan():
+        return Kind.OTHER
     if isinstance(value, float | Decimal):
         return Kind.REAL if math.isfinite(value) else Kind.OTHER
     if isinstance(value, str):
         return Kind.TEXT
     if isinstance(value, dt.datetime):
-        return Kind.DATETIME if value.tzinfo is None else Kind.INSTANT
+        if value != value or not FIRST <= microseconds(value) <= LAST:  # pandas' NaT is a datetime
+            return Kind.OTHER
+        return Kind.DATETIME if value.utcoffset() is None else Kind.INSTANT
     if isinstance(value, dt.date):
         return Kind.DATE
     return Kind.OTHER

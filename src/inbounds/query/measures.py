@@ -171,8 +171,9 @@ def _bound(what: str, name: str, value: object) -> tuple[Kind, float]:
     if kind.temporal:
         number = to_number(kind, plain(kind, value))
         return kind, 0.0 if number is None else number
-    if isinstance(value, dt.timedelta | str):
-        check.refuse(what, name, "a finite number, a date or a time", value, "", ParameterTypeError)
+    if isinstance(value, dt.date | dt.timedelta | str):
+        needs = "a finite number, or a date or a time of the years 1 to 9999 in UTC"
+        check.refuse(what, name, needs, value, "", ParameterTypeError)
     limit = check.LARGEST
     return Kind.REAL, check.number(what, name, value, at_least=-limit, at_most=limit, next_step="Pass public bounds.")
 
@@ -407,7 +408,7 @@ class Bins(Binned):
         fixed = self._fixed(self._numbers[0], self._numbers[-1], caps)
         places = [fixed.of(edge) for edge in self._numbers]
         if not all(low < high for low, high in pairwise(places)):
-            raise ParameterError(f"Bins: edges must be at least {fixed.step!r} apart; got two that are closer.")
+            raise ParameterError(f"histogram: edges must be at least {fixed.step!r} apart; got two that are closer.")
         return fixed
 
     def express(self, x: Expr, caps: Caps) -> Expr:

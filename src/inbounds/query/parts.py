@@ -26,7 +26,7 @@ from inbounds.query.spending import Neighbours, Spend
 from inbounds.query.tails import Noise
 from inbounds.sensitivity import L1, L2
 
-__all__ = ["Cell", "Cells", "Drawn", "Found", "Part", "Pick", "choose_keys"]
+__all__ = ["Cell", "Cells", "Drawn", "Found", "Part", "Pick", "choose_count", "choose_keys"]
 
 EDGES = ("auto", "clamp", "truncate", "denoise")
 
@@ -351,7 +351,8 @@ class Pick(Part):
             shares = self._shares(quantile)
             pickers = [self._picker(quantile, each.portion(s), caps, neighbours) for s in shares[:-1]]
             events += [event for _, event in pickers]
-            count, event = self._count(each.portion(shares[-1]), caps, neighbours) if self.level else (None, None)
+            paid = each.portion(shares[-1]) if self.level else None
+            count, event = (None, None) if paid is None else choose_count(paid, caps.values, neighbours)
             events += [event] if event else []
             plans.append(([picker for picker, _ in pickers], count))
         total = events[0] if len(events) == 1 else Composed(tuple(events))
@@ -388,18 +389,6 @@ class Pick(Part):
             return Pure(cost) if power == 1 else Zcdp(cost)
 
         return picker, neighbours.event(event(False), event(True))
-
-    def _count(self, spend: Spend, caps: Caps, neighbours: Neighbours) -> tuple[Mechanism, Event]:
-        family = Laplace if spend.kind == "epsilon" else Gaussian
-        limit = float(caps.values)
-
-        def once(_: bool, amount: Spend) -> Mechanism:
-            made: Mechanism = family.calibrate(Integers(0, math.inf), sensitivity=limit, edges="ignore", **amount.given)
-            return made
-
-        mechanism = neighbours.calibrate(once)(spend)
-        event = mechanism.event()
-        return mechanism, neighbours.event(event, event)
 
     def spread(self, drawn: Drawn) -> float:
         return float(drawn.mechanism[0][0][0].scale)
@@ -441,6 +430,21 @@ class Pick(Part):
         if count is None:
             return 0.0
         return float(count.interval(noisy, 1.0 - 0.2 * (1.0 - (self.level or 0.95)))[0])
+
+
+def choose_count(spend: Spend, most: int, neighbours: Neighbours) -> tuple[Mechanism, Event]:
+    """The noise for how many values there are, ``most`` of a unit: without that number no pick can be trusted."""
+    family = Laplace if spend.kind == "epsilon" else Gaussian
+
+    def once(_: bool, amount: Spend) -> Mechanism:
+        made: Mechanism = family.calibrate(
+            Integers(0, math.inf), sensitivity=float(most), edges="ignore", **amount.given
+        )
+        return made
+
+    mechanism = neighbours.calibrate(once)(spend)
+    event = mechanism.event()
+    return mechanism, neighbours.event(event, event)
 
 
 # ---------------------------------------------------------------- groups of the data

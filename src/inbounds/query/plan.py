@@ -56,7 +56,7 @@ class Plan:
             check.refuse("plan", "max_groups", "given where the groups are found in the data", None, step)
         for ask in self._all.values():
             ask.check(self.setting)
-        self._request.check(self.data.source.schema)
+        self._request.rehearse(self.data.source)
         self.event  # noqa: B018  everything that can be refused is refused now
 
     def _check_names(self) -> None:

@@ -13,7 +13,7 @@ from inbounds import _checks as check
 from inbounds.errors import ParameterError, ParameterTypeError
 from inbounds.query.compile import Compiler
 from inbounds.query.expressions import Expression, col
-from inbounds.query.kinds import Kind, Schema, find, literal_kind
+from inbounds.query.kinds import Kind, Schema, find, literal_kind, shielded
 from inbounds.query.measures import Caps, Measure
 from inbounds.query.source import Source
 from inbounds.sampling.entropy import pool
@@ -25,7 +25,7 @@ Key = tuple[Any, ...]
 #: The largest caps.
 MOST = {"max_groups": 2**31, "max_rows": 2**20}
 
-_KEYS = (Kind.INTEGER, Kind.WIDE, Kind.TEXT, Kind.BOOLEAN, Kind.DATE)
+_KEYS = (Kind.INTEGER, Kind.WIDE, Kind.TEXT, Kind.BOOLEAN, Kind.DATE, Kind.NULL)
 _UNITS = (*_KEYS, Kind.DATETIME, Kind.INSTANT)
 
 
@@ -166,12 +166,17 @@ class Request:
         for key in self.keys or ():
             for value, kind, expression in zip(key, kinds, self.by, strict=True):
                 given = literal_kind(value)
-                if given is not kind and not {given, kind} <= {Kind.INTEGER, Kind.WIDE}:
+                if kind not in (given, Kind.NULL) and not {given, kind} <= {Kind.INTEGER, Kind.WIDE}:
                     raise ParameterTypeError(f"keys: {value!r} must be one of {expression}'s {kind}; it is {given}.")
         if self.where is not None and self.where.kind(schema) is not Kind.BOOLEAN:
             raise ParameterTypeError(f"where: {self.where} must be a condition; it holds {self.where.kind(schema)}.")
         for measure in self.measures.values():
             measure.check(schema)
+
+    def rehearse(self, source: Source) -> None:
+        """Refuse what :meth:`check` does, and write the query as far as that needs no engine: what fails, fails now."""
+        self.check(source.schema)
+        shielded("building the query", lambda: Compiler(self, source, None), debug=source.debug)
 
     def contribution(self, name: str) -> tuple[tuple[int, int], ...]:
         """For each number of a measure, the least and most that one unit contributes in one group.
@@ -189,7 +194,7 @@ class Request:
     def sql(self, source: Source) -> str:
         """The queries that :meth:`run` makes, for people: as SQL, or as Spark's plan. The salt is left out."""
         self.check(source.schema)
-        return Compiler(self, source, None).text()
+        return Compiler(self, source.unread(), None).text()
 
 
 def fresh_salt() -> bytes:
@@ -223,8 +228,12 @@ def _groups(by: object) -> tuple[Expression, ...]:
 def public_keys(keys: object, width: int, what: str = "Request") -> tuple[Key, ...]:
     if width == 0:
         check.refuse(what, "keys", "left out without by", keys, "")
-    if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Iterable):
-        check.refuse(what, "keys", "a list of groups", keys, "", ParameterTypeError)
+    if isinstance(keys, str | bytes | Mapping | set | frozenset) or not isinstance(keys, Iterable):
+        step = "A set has no order of its own; sort it." if isinstance(keys, set | frozenset) else ""
+        check.refuse(what, "keys", "a list of groups", keys, step, ParameterTypeError)
+    if hasattr(keys, "columns"):
+        step = "As list(frame.itertuples(index=False, name=None)), if the groups are public."
+        check.refuse(what, "keys", "a list of groups", type(keys).__name__, step, ParameterTypeError)
     found = []
     for key in keys:
         parts = tuple(key) if isinstance(key, tuple | list) else (key,)

@@ -7,12 +7,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from inbounds import _checks as check
-from inbounds.errors import ParameterError
+from inbounds.errors import MissingColumn, ParameterError
 from inbounds.events import Event
 from inbounds.query.answers import Answer, shown
 from inbounds.query.kinds import extra
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["Results"]
 
 _SHOWN = 40  # rows that are printed
+_MOST_COUNTED = 2**53  # to which float64 has every whole number
+
+
+class _NotThere(MissingColumn, KeyError):
+    """A question or a group that the answers do not have; caught as a missing column, or as Python's own error."""
+
+    __str__ = Exception.__str__  # KeyError's shows the message in quotes
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +67,14 @@ class Results:
 
     def __getitem__(self, name: str) -> tuple[Answer, ...]:
         if name not in self.columns:
-            raise KeyError(f"{name!r}; there is {', '.join(map(repr, self.columns))}")
+            there = ", ".join(map(repr, self.columns))
+            raise _NotThere(f"Results: name must be that of a question; got {name!r}. There is {there}.")
         return self.columns[name]
 
     def at(self, *key: Any) -> dict[str, Answer]:
         """The answers of one group, by question."""
         if key not in self.keys:
-            raise KeyError(f"{key!r} is not among the groups")
+            raise _NotThere(f"Results: key must be one of the groups; got {key!r}. Groups are listed in keys.")
         i = self.keys.index(key)
         return {name: column[i] for name, column in self.columns.items()}
 
@@ -185,15 +194,16 @@ class Results:
         name = next(iter(self.columns)) if name is None else name
         column = self[name]
         whole = all(isinstance(answer.value, int) for answer in column)
-        wanted = check.number("summing_to", "total", total, at_least=0.0)
+        most = float(_MOST_COUNTED) if whole else check.LARGEST
+        wanted = check.number("summing_to", "total", total, at_least=0.0, at_most=most)
         if whole and not wanted.is_integer():
             check.refuse("summing_to", "total", "a whole number for counts", total, "")
         if not column or any(a.suppressed or a.valid[0] != 0 or a.valid[1] < wanted for a in column):
             raise ParameterError(
                 f"summing_to: {name!r} must have answers that may be anything from 0 to the total, none suppressed."
             )
-        parts = _onto_simplex(np.array([float(answer.value) for answer in column]), wanted)
-        values: list[Any] = _whole_parts(parts, int(wanted)) if whole else parts.tolist()
+        given = [answer.value for answer in column]
+        values = _whole_parts(given, int(wanted)) if whole else _onto_simplex(np.array(given), wanted).tolist()
         changed = tuple(replace(answer, value=value) for answer, value in zip(column, values, strict=True))
         return replace(self, columns=dict(self.columns) | {name: changed})
 
@@ -216,13 +226,15 @@ def _onto_simplex(x: Any, total: float) -> Any:
     return np.maximum(x - over[last], 0.0)
 
 
-def _whole_parts(parts: Any, total: int) -> list[int]:
-    """Whole numbers near ``parts`` that sum to ``total``: those with the largest remainders are rounded up."""
-    down = np.floor(parts).astype(np.int64)
-    missing = total - int(down.sum())
-    order = np.argsort(-(parts - down), kind="stable")
-    down[order[: max(missing, 0)]] += 1
-    return [int(n) for n in down]
+def _whole_parts(x: list[int], total: int) -> list[int]:
+    """The same in whole numbers, exactly: the nearest point, of which the largest remainders are rounded up."""
+    order = sorted(x, reverse=True)
+    over = [reached - total for reached in accumulate(order)]
+    kept = max(k for k, value in enumerate(order, 1) if value * k >= over[k - 1])
+    parts = [divmod(max(value * kept - over[kept - 1], 0), kept) for value in x]
+    missing = total - sum(whole for whole, _ in parts)
+    up = set(sorted(range(len(x)), key=lambda i: -parts[i][1])[:missing])
+    return [whole + (i in up) for i, (whole, _) in enumerate(parts)]
 
 
 def _plain(thing: Any) -> Any:

@@ -8,16 +8,18 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
 
 from inbounds import _checks as check
 from inbounds.errors import ParameterError, ParameterTypeError
-from inbounds.query.engines import DuckDB, Engine, Ibis, Spark, plain_frame
-from inbounds.query.kinds import Schema, extra, shielded
+from inbounds.query.engines import COUNTED, UNKNOWN, DuckDB, Engine, Ibis, Spark, plain_frame
+from inbounds.query.kinds import Kind, Schema, extra, find, shielded
 
 if TYPE_CHECKING:
     from narwhals import LazyFrame
@@ -38,11 +40,17 @@ _TYPES = {
 
 
 class _Local(DuckDB):
-    """A relation on a DuckDB connection of our own, which reads no other files and never goes to the network."""
+    """A relation on a DuckDB connection of our own, which reads no other files and never goes to the network.
 
-    def __init__(self, connection: Any, relation: Any) -> None:
+    ``renamed`` has the types that are not DuckDB's own: see :data:`inbounds.query.engines.COUNTED`.
+    """
+
+    def __init__(self, connection: Any, relation: Any, renamed: Mapping[str, str] | None = None) -> None:
         super().__init__(relation)
-        self._connection = connection
+        self._connection, self._renamed = connection, dict(renamed or {})
+
+    def types(self) -> dict[str, str]:
+        return super().types() | self._renamed
 
 
 class _Frame(_Local):
@@ -50,34 +58,120 @@ class _Frame(_Local):
 
     def __init__(self, connection: Any, frame: Any) -> None:
         self._frame = frame
-        names = list(frame.columns if _package(frame) == "pandas" else _arrow(frame, None).schema.names)
+        names = list(_names(frame))
         wrong = [name for name in names if not isinstance(name, str) or names.count(name) > 1]
-        if wrong:
-            step = "Rename columns, as frame.columns = [...]."
+        if wrong or not names:
+            step = "Rename columns, as frame.columns = [...]." if wrong else ""
             check.refuse("Source", "table", "a frame whose columns have different names, of text", wrong, step)
-        super().__init__(connection, connection.from_arrow(_arrow(frame, None)))
+        types = dict(zip(names, _types(frame, names), strict=True))
+        known = {kind: _is_known(connection, kind) for kind in set(types.values())}
+        schema = extra("pyarrow").schema({name: kind for name, kind in types.items() if known[kind]})
+        if not schema.names:
+            check.refuse("Source", "table", "a frame with a column that DuckDB can read", names, "")
+        counted = _counted(schema)
+        super().__init__(connection, _read(connection, _whole(schema.empty_table(), counted), schema.names), counted)
+        self._names = names
+
+    def types(self) -> dict[str, str]:
+        found = super().types()
+        return {name: found.get(name, UNKNOWN) for name in self._names}
 
     def relation(self, columns: Sequence[str]) -> Any:
-        return self._connection.from_arrow(_arrow(self._frame, columns))
+        counted = self._renamed.keys() & set(columns)
+        # DuckDB can be given all of a dataset only where it knows every type.
+        lazy = not counted and len(self._relation.columns) == len(self._names)
+        return self._connection.from_arrow(_whole(_arrow(self._frame, columns, lazy=lazy), counted))
+
+    def unread(self) -> _Local:
+        """The same without its rows."""
+        return _Local(self._connection, self._relation, self._renamed)
 
 
-def _arrow(frame: Any, columns: Sequence[str] | None) -> Any:
-    """Some columns of a frame as Arrow; without ``columns`` an empty table of all of them."""
+def _names(frame: Any) -> Any:
     module = _package(frame)
+    if module == "pandas":
+        return frame.columns
+    return frame.collect_schema().names() if module == "polars" else frame.schema.names
+
+
+def _read(connection: Any, table: Any, names: Sequence[str]) -> Any:
+    """A relation of Arrow columns, which DuckDB must not give other names: it would look for them in vain."""
+    relation = connection.from_arrow(table)
+    changed = [name for name, given in zip(names, relation.columns, strict=True) if name != given]
+    if changed:
+        needs = "a table whose columns differ in more than capitals, without the character 0 in their names"
+        check.refuse("Source", "table", needs, changed, "Rename columns.")
+    return relation
+
+
+def _is_known(connection: Any, kind: Any) -> bool:
+    """Whether DuckDB has an Arrow type; a column of another one, None for none at all, can stand beside others."""
+    try:
+        connection.from_arrow(extra("pyarrow").schema([("x", kind)]).empty_table())
+    except Exception:  # whatever it says, of no values
+        return False
+    return True
+
+
+def _types(frame: Any, names: Sequence[str]) -> list[Any]:
+    """The Arrow types of the columns of a frame; None where Arrow has none."""
+    module = _package(frame)
+    if module == "pandas":
+        return [None if (column := _column(frame, name)) is None else column.type for name in names]
+    if module == "polars":
+        return [_polars_type(kind) for kind in frame.collect_schema().dtypes()]
+    return list(frame.schema.types)
+
+
+def _polars_type(kind: Any) -> Any:
+    try:
+        return extra("polars").DataFrame(schema={"x": kind}).to_arrow().schema.field(0).type
+    except Exception:  # whatever it says, of no values
+        return None
+
+
+def _column(frame: Any, name: str, *, rows: bool = False) -> Any:
+    """A column of pandas as Arrow, or None. Without ``rows``, only as much of it as its type needs to be known.
+
+    That is nothing for numbers and times, whose type is their own; that of objects and texts is found in the data.
+    """
+    column = frame[name]
+    plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "biufmM"
+    try:
+        return extra("pyarrow").array(column if rows or not plain else column.head(0), from_pandas=True)
+    except Exception:  # values that Arrow cannot hold together, which it would name
+        return None
+
+
+def _arrow(frame: Any, columns: Sequence[str], *, lazy: bool) -> Any:
+    """Some columns of a frame as Arrow; ``lazy`` leaves a dataset as it is, of which DuckDB reads what it needs."""
+    module, names = _package(frame), list(columns)
     if module == "polars":
         polars = extra("polars")
-        frame = frame.head(0) if columns is None else frame.select(polars.col(list(columns)))
+        frame = frame.select(polars.col(names))
         return (frame.collect() if isinstance(frame, polars.LazyFrame) else frame).to_arrow()
     arrow = extra("pyarrow")
     if module == "pandas":
-        if columns is None:
-            return arrow.Schema.from_pandas(frame, preserve_index=False).empty_table()
-        return arrow.Table.from_pandas(frame[list(columns)], preserve_index=False)
+        return arrow.table({name: _column(frame, name, rows=True) for name in names})
     if isinstance(frame, arrow.RecordBatch):
         frame = arrow.Table.from_batches([frame])
     if isinstance(frame, arrow.Table):
-        return frame.schema.empty_table() if columns is None else frame.select(list(columns))
-    return frame  # a dataset: DuckDB reads the columns it needs
+        return frame.select(names)
+    return frame if lazy else frame.to_table(columns=names)
+
+
+def _counted(schema: Any) -> dict[str, str]:
+    """The columns of times that DuckDB cannot read whatever they hold."""
+    return {field.name: str(field.type) for field in schema if COUNTED.fullmatch(str(field.type))}
+
+
+def _whole(table: Any, counted: Collection[str]) -> Any:
+    """The table with such columns as whole numbers, which copies nothing."""
+    integer = extra("pyarrow").int64()
+    for i, name in enumerate(table.schema.names):
+        if name in counted:
+            table = table.set_column(i, name, table.column(i).cast(integer))
+    return table
 
 
 def _package(thing: object) -> str:
@@ -124,7 +218,8 @@ class Source:
         types : mapping, optional
             For CSV and JSON: what columns hold, as ``{"age": "integer"}``; one of integer, number, text, boolean, date,
             time. Columns of a CSV file that are left out are guessed from its start, and the guess counts as public;
-            of JSON only the columns named are read. Lines that do not fit are dropped.
+            of JSON only the columns named are read. Lines that do not fit are dropped. Of pandas' object columns the
+            types are found in the data, and count as public too; one of mixed values cannot be asked about.
         memory_limit : str
             For the embedded DuckDB, beyond which it spills to ``temp_directory``, as ``"4GB"``.
         threads : int, optional
@@ -137,6 +232,7 @@ class Source:
         if isinstance(table, Source):
             return table
         extra("narwhals")
+        _check_types(types)
         settings: dict[str, Any] = {"memory_limit": memory_limit, "threads": threads, "temp_directory": temp_directory}
         package = _package(table)
         if package == "narwhals":
@@ -160,11 +256,23 @@ class Source:
             check.refuse("Source", "types", "left out: this table knows its types", types, "")
         found = shielded("reading the schema", engine.types, debug=debug)
         schema = MappingProxyType({column: engine.kind(type_name) for column, type_name in found.items()})
+        for column in types or ():
+            find("types", column, schema)
         return cls(engine, schema, MappingProxyType(found), f"{what}, on {engine.name}", debug)
 
     def frame(self, columns: Sequence[str]) -> LazyFrame[Any]:
         """Some columns as c0, c1, ... in their plain forms; nothing is read yet."""
         return plain_frame(self.engine, columns, self.types)
+
+    def unread(self) -> Source:
+        """The same table for writing a query, of which no row is read; most are not read before a query runs."""
+        return replace(self, engine=self.engine.unread()) if isinstance(self.engine, _Frame) else self
+
+    def __reduce__(self) -> NoReturn:
+        raise ParameterTypeError(
+            "Source: a table must be opened where it is asked; it cannot be pickled or copied, nor can a data set or a "
+            "plan. Open it again there, as ib.dataset(path, ...)."
+        )
 
     def __repr__(self) -> str:
         return f"<Source: {self.description}>"
@@ -197,6 +305,8 @@ def _connection(
         check.refuse("Source", "memory_limit", 'a size like "4GB"', memory_limit, "")
     if threads is not None:
         threads = check.whole("Source", "threads", threads, at_least=1, at_most=1024)
+    if not isinstance(temp_directory, str | os.PathLike | None):
+        check.refuse("Source", "temp_directory", "a path", temp_directory, "", ParameterTypeError)
     spill = tempfile.mkdtemp(prefix="inbounds-spill-") if temp_directory is None else os.fspath(temp_directory)
     config: dict[str, Any] = {
         "memory_limit": memory_limit,
@@ -235,14 +345,19 @@ def _files(
         check.refuse("Source", "table", kinds, type(table).__name__, "", ParameterTypeError)
     paths = [path for pattern in given for path in _expand(os.fspath(pattern))]
     suffixes = {_suffix(path) for path in paths}
-    connection = None
-    for suffixes_of, word, reader in ((_PARQUET, "Parquet", "read_parquet"), (_CSV, "CSV", "read_csv"),
-                                      (_JSON, "JSON", "read_json")):  # fmt: skip
+    count = "a file" if len(paths) == 1 else f"{len(paths)} files"
+    if suffixes <= set(_PARQUET):
+        return _parquet(_connection(paths, **settings), paths), f"{count} of Parquet"
+    named = {column: _TYPES[kind] for column, kind in (types or {}).items()}
+    for suffixes_of, word, reader, option in (
+        (_CSV, "CSV", "read_csv", "dtype"),
+        (_JSON, "JSON", "read_json", "columns"),
+    ):
         if suffixes <= set(suffixes_of):
             connection = _connection(paths, **settings)
-            options = _reading(word, types)
-            relation = getattr(connection, reader)(paths, **options)
-            count = "a file" if len(paths) == 1 else f"{len(paths)} files"
+            options = {option: named} if named else {}
+            # A line that does not fit is dropped, so that no error depends on one.
+            relation = getattr(connection, reader)(paths, ignore_errors=True, **options)
             return _Local(connection, relation), f"{count} of {word}"
     if suffixes <= set(_DATABASE):
         check.refuse("Source", "table", "a pair (database file, table name) for a database", paths[0], "")
@@ -269,17 +384,71 @@ def _expand(pattern: str) -> list[str]:
     return files
 
 
-def _reading(word: str, types: Mapping[str, str] | None) -> dict[str, Any]:
-    """How files of text are read: a line that does not fit is dropped, so that no error depends on one."""
-    if word == "Parquet":
-        return {}
-    wrong = {column: kind for column, kind in (types or {}).items() if kind not in _TYPES}
+def _parquet(connection: Any, paths: Sequence[str]) -> _Local:
+    """Parquet files, of which every value can be read. All that could fail is known from the ends of the files."""
+    parquet = extra("pyarrow.parquet")
+    schemas = [parquet.read_metadata(path).schema for path in paths]
+    alike = all(schema.equals(schemas[0]) for schema in schemas)
+    if any(map(_in_milliseconds, schemas)):
+        if not alike:
+            step = "Write them anew with times in microseconds."
+            check.refuse("Source", "table", "files of one schema where times are in milliseconds", list(paths), step)
+        return _through_arrow(connection, paths)
+    union = not alike and _differ(connection, paths)
+    return _Local(connection, connection.read_parquet(list(paths), union_by_name=union))
+
+
+def _in_milliseconds(schema: Any) -> bool:
+    """Whether some times are: DuckDB fails while it reads those that are too far away for microseconds."""
+    kinds = (schema.column(i).logical_type for i in range(len(schema.names)))
+    return any(kind.type == "TIMESTAMP" and '"milliseconds"' in kind.to_json() for kind in kinds)
+
+
+def _through_arrow(connection: Any, paths: Sequence[str]) -> _Local:
+    """Files of one schema, read by Arrow with such times as whole numbers; slower than by DuckDB itself."""
+    arrow, datasets = extra("pyarrow"), extra("pyarrow.dataset")
+    how = {"format": datasets.ParquetFileFormat(coerce_int96_timestamp_unit="us"), "partitioning": "hive"}
+    schema = datasets.dataset(list(paths), **how).schema
+    counted = _counted(schema)
+    plain = arrow.schema([(f.name, arrow.int64() if f.name in counted else f.type) for f in schema])
+    found = datasets.dataset(list(paths), schema=plain, **how)
+    return _Local(connection, _read(connection, found, schema.names), counted)
+
+
+_WHOLE = {name for name, kind in DuckDB._KINDS.items() if kind is Kind.INTEGER}
+
+
+def _differ(connection: Any, paths: Sequence[str]) -> bool:
+    """Whether files have different columns; where they could not be read as one whatever they hold, an error.
+
+    Columns that a file lacks are null there. Of types, DuckDB takes a wider one, which whole numbers and numbers always
+    fit; of all others some values might not.
+    """
+    relations = [connection.read_parquet([path], hive_partitioning=False) for path in paths]
+    schemas = [dict(zip(map(str.lower, r.columns), map(str, r.types), strict=True)) for r in relations]
+    types: dict[str, set[str]] = {}
+    for name, kind in (item for schema in schemas for item in schema.items()):
+        types.setdefault(name, set()).add(kind)
+    wrong = {
+        name: sorted(kinds)
+        for name, kinds in types.items()
+        if len(kinds) > 1 and not kinds <= _WHOLE and not ("DOUBLE" in kinds and kinds <= {*_WHOLE, "FLOAT", "DOUBLE"})
+    }
+    if wrong:
+        step = "Write the files anew with one type for each column."
+        check.refuse("Source", "table", "files whose columns have types that go together", wrong, step)
+    return any(schema != schemas[0] for schema in schemas)
+
+
+def _check_types(types: object) -> None:
+    if types is None:
+        return
+    if not isinstance(types, Mapping):
+        step = 'As {"age": "integer"}.'
+        check.refuse("Source", "types", "a mapping of columns to what they hold", types, step, ParameterTypeError)
+    wrong = {column: kind for column, kind in types.items() if not isinstance(kind, str) or kind not in _TYPES}
     if wrong:
         check.refuse("Source", "types", "one of " + ", ".join(_TYPES) + " for each column", wrong, "")
-    named = {column: _TYPES[kind] for column, kind in (types or {}).items()}
-    if word == "JSON":
-        return {"ignore_errors": True} | ({"columns": named} if named else {})
-    return {"ignore_errors": True} | ({"dtype": named} if named else {})
 
 
 def _database(path: Any, table: object, settings: Mapping[str, Any]) -> tuple[Engine, str]:

@@ -18,7 +18,7 @@ from inbounds.query.compile import Compiler
 from inbounds.query.expressions import Expression
 from inbounds.query.kinds import Kind
 from inbounds.query.measures import Bins
-from inbounds.query.parts import Bars
+from inbounds.query.parts import Bars, choose_count
 from inbounds.query.picking import Picker
 from inbounds.query.request import fresh_salt
 from inbounds.query.spending import Goal, Neighbours
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Suggestion", "suggest_bounds", "suggest_caps"]
 
 _SMALLEST, _LARGEST = -8, 40  # powers of two between which bounds are looked for
-_MISTAKE = 0.01  # the chance that an empty bin counts as full
+_MISTAKE = 0.01  # the chance that an empty bin counts as full, or that a cap is further off than it may be
 _CAPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, *(2**k for k in range(5, 21)))  # few: each is as likely by chance
 
 
@@ -104,25 +104,33 @@ def suggest_bounds(data: Dataset, column: Expression, epsilon: float, key: str |
 
 def suggest_caps(data: Dataset, epsilon: float, share: float, key: str | None) -> Suggestion:
     goal = Goal.of(epsilon, None, None)
-    share = check.number("suggest_caps", "share", share, above=0.0, below=1.0)
+    share = check.number("suggest_caps", "share", share, at_least=0.0001, at_most=0.9999)
     if data.unit is None:
         check.refuse("suggest_caps", "unit", "a column: a row is one row in one group", None, "")
     level = Fraction(repr(round(share, 4)))
     (spend,) = goal.ways()
     names = ["max_rows", "max_groups"] if data.by else ["max_rows"]
-    amount = spend.portion(Fraction(1, len(names)))
-    swaps = data.neighbours == "substitute"
-    reach = Fraction(1) if swaps else max(level, 1 - level)
+    amount = spend.portion(Fraction(9, 10 * len(names)))
+    neighbours = Neighbours(data.neighbours == "substitute", grouped=False, groups=1)
+    reach = Fraction(1) if neighbours.substitute else max(level, 1 - level)
     picker = Picker(level, amount.value, reach, len(_CAPS))
-    event: Event = Composed(tuple(Pure(amount.value) for _ in names)) if len(names) > 1 else Pure(amount.value)
+    # Among few units every cap is as good as any other, so how many there are has to be known as well.
+    count, counted = choose_count(spend.portion(Fraction(1, 10)), 1, neighbours)
+    event = Composed((counted, *(Pure(amount.value) for _ in names)))
     request = data.request({}, rows=None, groups=1 if data.by else None)
     request.check(data.schema)
 
     def draw() -> Any:
         counts = Compiler(request, data.source, fresh_salt()).multiplicities(_CAPS)
-        return [_CAPS[picker.pick(counts[name])] for name in names]
+        units = count.release(sum(counts["max_rows"])).value
+        return [units, *(_CAPS[picker.pick(counts[name])] for name in names)]
 
     asked = {"ask": "suggest_caps", "share": share, "goal": goal.to_json()}
-    found = dict(zip(names, _recorded(data, asked, event, draw, key), strict=True))
+    units, *caps = _recorded(data, asked, event, draw, key)
+    # A cap may be so many units off as lie beyond it, above or below, before it is any cap at all.
+    needed = picker.within(_MISTAKE) / float(min(level, 1 - level))
+    if not count.interval(units, 1.0 - 2.0 * _MISTAKE)[0] >= needed:
+        reason = f"It takes {needed:,.0f} units to tell: ask with more epsilon, or use public knowledge."
+        return Suggestion(dict.fromkeys(names), spend.value, reason)
     reason = f"About {share:.0%} of the units have no more; what is beyond a cap does not count."
-    return Suggestion(found, spend.value, reason)
+    return Suggestion(dict(zip(names, caps, strict=True)), spend.value, reason)

@@ -9,21 +9,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from inbounds import _checks as check
 from inbounds._checks import FloatArray
-from inbounds.bayes import Channel, Seen, Shape, solver
+from inbounds._html import table
 from inbounds.domain import Box
-from inbounds.panels import run
-from inbounds.prior import Prior, priors
+from inbounds.inference.bayes import Channel, Seen, Shape, solver
+from inbounds.inference.panels import run
+from inbounds.inference.prior import Prior, priors
 
 if TYPE_CHECKING:
     from inbounds.mechanism.base import Mechanism
 
-__all__ = ["BoxPosterior", "Posterior", "Prior", "Risk", "Shape", "posterior", "risk"]
+__all__ = ["LARGEST", "BoxPosterior", "Posterior", "Prior", "Risk", "Shape", "posterior", "risk"]
+
+
+#: In size, of an answer: squares of it stay within floats, and no noise goes as far.
+LARGEST = 1e100
+_ROWS = 10
 
 
 class Posterior:
@@ -43,6 +50,14 @@ class Posterior:
 
     def __repr__(self) -> str:
         return f"<Posterior on {self._channel.domain!r}, {self.prior!r}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks; of an array of answers the first few."""
+        columns = [self.mean(), self.median(), self.std(), *self.interval(0.95)]
+        rows = zip(*(np.reshape(column, -1)[:_ROWS] for column in columns), strict=True)
+        heads = ("mean", "median", "standard deviation", "95 % from", "to")
+        shown = table(heads, ([f"{value:.6g}" for value in row] for row in rows))
+        return f"{shown}<code>{escape(repr(self))}</code>"
 
     def _of_each(self, name: str) -> Any:
         return getattr(self._solver, name)().reshape(self._shape)[()]
@@ -178,8 +193,8 @@ def posterior(mechanism: Mechanism, value: Any, prior: Any = None) -> Posterior 
         For a Box a sequence, one for each coordinate. See :class:`Prior`.
     """
     x = check.real_array("posterior", "value", value, requirement="a number or an array of numbers")
-    if not np.isfinite(x).all():
-        check.refuse("posterior", "value", "finite", value, "")
+    if not (np.abs(x) <= LARGEST).all():
+        check.refuse("posterior", "value", f"finite, and at most {LARGEST:g} in size", value, "")
     domain = mechanism.domain
     beliefs = priors(domain, prior)
     if not isinstance(domain, Box):

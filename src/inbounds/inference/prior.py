@@ -16,8 +16,8 @@ from inbounds import _checks as check
 from inbounds._checks import FloatArray
 from inbounds.domain import Box, Domain, Line
 from inbounds.errors import ParameterTypeError
+from inbounds.inference.panels import run
 from inbounds.numerics import legendre
-from inbounds.panels import run
 
 __all__ = ["Prior", "priors"]
 
@@ -164,8 +164,12 @@ class Prior:
 
 def _values(belief: Callable[[FloatArray], Any], q: FloatArray) -> FloatArray:
     """A user's density, checked."""
-    with np.errstate(all="ignore"):
-        given = belief(q)
+    try:
+        with np.errstate(all="ignore"):
+            given = belief(q)
+    except Exception as problem:
+        step = "It is called with an array of values."
+        check.refuse("Prior", "prior", "a density of an array: one number for each value", problem, step)
     try:
         value = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):

@@ -15,14 +15,15 @@ import numpy as np
 
 from inbounds import _checks as check
 from inbounds._checks import FloatArray
-from inbounds.crossing import Rows
 from inbounds.domain import Box, Domain
-from inbounds.views import View, tail_of, view
+from inbounds.inference.crossing import Rows
+from inbounds.inference.posterior import LARGEST
+from inbounds.inference.views import View, tail_of, view
 
 if TYPE_CHECKING:
     from inbounds.mechanism.base import Mechanism
 
-__all__ = ["ESTIMATES", "Views", "balanced", "estimate", "interval", "invert", "likeliest", "released", "views"]
+__all__ = ["ESTIMATES", "Views", "balanced", "estimate", "interval", "invert", "likeliest", "released", "views_of"]
 
 ESTIMATES = ("mle", "median-unbiased", "posterior-mean", "posterior-median")
 
@@ -85,7 +86,8 @@ def released(mechanism: Mechanism, value: Any) -> FloatArray:
     x = check.real_array(what, "value", value, requirement="a released value or an array of them")
     if isinstance(domain, Box) and (x.ndim == 0 or x.shape[-1] != domain.dimension):
         check.refuse(what, "value", f"of shape (..., {domain.dimension})", f"shape {x.shape}", "")
-    possible = np.asarray(mechanism._possible(x))
+    near = (np.abs(x) <= LARGEST) | domain.bounded
+    possible = np.asarray(mechanism._possible(x)) & (near.all(axis=-1) if isinstance(domain, Box) else near)
     if not possible.all():
         shown = x[tuple(np.argwhere(~possible)[0])].tolist()
         check.refuse(what, "value", f"an answer that this mechanism can give, on {domain!r}", shown, "")
@@ -124,7 +126,7 @@ def _public(found: FloatArray, domain: Domain) -> Any:
 # -- a mechanism, coordinate by coordinate
 
 
-def views(mechanism: Mechanism) -> Views:
+def views_of(mechanism: Mechanism) -> Views:
     """How inference sees a mechanism; equal coordinates of a box are seen once."""
     domain = mechanism.domain
     if not isinstance(domain, Box):

@@ -99,7 +99,7 @@ class Crossing:
         low, high = self.low[rows], self.high[rows]
         done = (high == self._ends[0]) | (low == self._ends[-1])
         if self._lattice:
-            done |= high - low <= 1.0
+            done |= (high - low <= 1.0) | (np.nextafter(low, np.inf) >= high)  # floats may be farther apart
         else:
             done |= (high - low <= self._closeness(low, high)) | self._across(low, high)
         out: Rows = rows[~done]

@@ -18,8 +18,8 @@ from typing import Any, cast
 import numpy as np
 
 from inbounds._checks import FloatArray
-from inbounds.bayes import Channel, Seen, solver
-from inbounds.prior import Prior
+from inbounds.inference.bayes import Channel, Seen, solver
+from inbounds.inference.prior import Prior
 
 __all__ = ["LOSSES", "Remap", "best_estimates"]
 
@@ -80,6 +80,15 @@ class Remap:
     def _nexts(self) -> FloatArray:
         return np.append(self.starts[1:], np.inf)
 
+    @cached_property
+    def middle(self) -> tuple[float, float]:
+        """Before the one and from the other on, every answer has the same estimate: that of ``starts``' ends."""
+        low, high = self._finish(self.lows), self._finish(self.highs)
+        first, last = (np.flatnonzero((low != end) | (high != end)) for end in (low[0], high[-1]))
+        if not first.size:  # one estimate for all
+            return (float(self.starts[-1]),) * 2
+        return float(self.starts[first[0]]), float(self._nexts[last[-1]])
+
     def _crossing(self, i: Any, y: FloatArray) -> FloatArray:
         """Where piece i, which crosses y, does so."""
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -139,7 +148,7 @@ class Remap:
         return np.where(low <= high, low, middle), np.where(low <= high, high, middle)
 
     def seen(self, y: FloatArray) -> Seen:
-        """All answers that are taken to y, as few ranges; see :class:`inbounds.bayes.Channel`."""
+        """All answers that are taken to y, as few ranges; see :class:`inbounds.inference.bayes.Channel`."""
         if self.rising:
             return [self.raw_range(y)]
         found = [self._preimages(v) for v in y.reshape(-1).tolist()]

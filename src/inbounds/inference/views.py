@@ -18,9 +18,9 @@ import numpy as np
 from scipy.optimize import brentq
 
 from inbounds._checks import FloatArray
-from inbounds.crossing import CLOSE, FEW, Crossing, Rows
 from inbounds.distribution import Distribution
 from inbounds.domain import Box, Line
+from inbounds.inference.crossing import CLOSE, FEW, Crossing, Rows
 from inbounds.noise.masses import GaussianMasses, LaplaceMasses, Masses, WholeGaussianMasses, normal_mass
 from inbounds.sampling.grid import positions
 
@@ -41,8 +41,9 @@ _FEW_VALUES = 4096  # true values that are few enough to look at each
 @lru_cache(maxsize=256)
 def tail_of(level: float, dimension: int) -> float:
     """The probability each tail may have, from below. The level counts as a float and as the decimal it prints as."""
-    outside = float(1 - max(Fraction(level), Fraction(repr(level))))
-    return -math.expm1(math.log1p(-outside) / dimension) / 2.0 * (1.0 - _SLACK)
+    inside = max(Fraction(level), Fraction(repr(level)))
+    log = math.log(inside) if inside < Fraction(1, 2) else math.log1p(-float(1 - inside))
+    return -math.expm1(log / dimension) / 2.0 * (1.0 - _SLACK)
 
 
 def view(mechanism: Mechanism, domain: Line, step: float, i: int | None) -> View:
@@ -369,6 +370,8 @@ class _Truncated(View):
             return float(low + bisect_left(range(low, high), True, key=reaches))
         q, close = high, CLOSE * min(self.unit, ends[i] - ends[i - 1])
         if share(high)[0] > tail:
+            if share(low)[0] >= tail:  # so far away that floats are wider apart than the noise
+                return None
             q = float(brentq(lambda q: math.log(max(share(q)[0], 1e-300) / tail), low, high, xtol=close / 4.0))
         while reaches(q) and q > low:
             q, close = max(q - close, low), 2.0 * close

@@ -18,9 +18,9 @@ import numpy as np
 from inbounds._checks import FloatArray
 from inbounds.distribution import Distribution
 from inbounds.domain import Box, Line
+from inbounds.inference.panels import Measure, Panels
+from inbounds.inference.prior import Prior
 from inbounds.noise import gaussian, laplace
-from inbounds.panels import Measure, Panels
-from inbounds.prior import Prior
 
 if TYPE_CHECKING:
     from inbounds.mechanism.base import Mechanism
@@ -307,10 +307,11 @@ class _Closed:
 
 
 class _Stairs:
-    """Plain staircase noise and a flat prior on one piece: a part of the noise around the answer, in closed form."""
+    """Plain staircase noise and a flat prior: parts of the noise around the answer, in closed form."""
 
     def __init__(self, channel: Channel, x: FloatArray) -> None:
         self._channel, self._noise = channel, cast(Any, channel.noise)
+        self._pieces = np.array(channel.domain.pieces, dtype=np.float64)
         self._low, self._high = float(channel.domain.lower), float(channel.domain.upper)
         # Beyond an end, a stair farther away says the same: the mass is then no smaller than need be.
         width = self._noise.width
@@ -319,14 +320,17 @@ class _Stairs:
 
     @classmethod
     def fits(cls, channel: Channel, prior: Prior, seen: Seen) -> _Stairs | None:
-        stairs, x = hasattr(channel.noise, "width") and len(channel.domain.pieces) == 1, _points(seen)
+        stairs, x = hasattr(channel.noise, "width"), _points(seen)
         if not stairs or not prior.flat or x is None:
             return None
-        return None if channel.edges == "clamp" and _at_end(channel.domain, x) else cls(channel, x)
+        if channel.edges == "clamp" and (_at_end(channel.domain, x) or np.isin(x, channel.atoms).any()):
+            return None
+        return cls(channel, x)
 
     def _mass(self, x: FloatArray, upto: FloatArray | float) -> FloatArray:
-        law = self._channel.law(x)
-        return np.asarray(np.exp(law._log_mass(self._low - x, np.minimum(self._high, upto) - x)))
+        law, last = self._channel.law(x), np.minimum(self._high, upto)
+        parts = [np.exp(law._log_mass(a - x, np.minimum(b, last) - x)) for a, b in self._pieces]
+        return np.asarray(np.sum(parts, axis=0))
 
     def _partial(self, t: FloatArray) -> FloatArray:
         """E[n; n <= t] and E[n^2; n <= t] of the noise above 0, for t >= 0."""
@@ -337,11 +341,11 @@ class _Stairs:
 
     @cached_property
     def _moments(self) -> tuple[FloatArray, FloatArray]:
-        a, b, unit = self._low - self._x, self._high - self._x, self._noise.unit
-        zero = np.zeros_like(a)
-        above = self._partial(np.maximum(b, 0.0)) - self._partial(np.where(a > 0.0, a - unit, zero))
-        below = self._partial(np.maximum(-a, 0.0)) - self._partial(np.where(b < 0.0, -b - unit, zero))
-        first, second = (above - below)[0], (above + below)[1]
+        unit, first, second = self._noise.unit, np.zeros_like(self._x), np.zeros_like(self._x)
+        for a, b in ((low - self._x, high - self._x) for low, high in self._pieces):
+            above = self._partial(np.maximum(b, 0.0)) - self._partial(np.where(a > 0.0, a - unit, 0.0))
+            below = self._partial(np.maximum(-a, 0.0)) - self._partial(np.where(b < 0.0, -b - unit, 0.0))
+            first, second = first + (above - below)[0], second + (above + below)[1]
         mass = self._mass(self._x, np.inf)
         centre = first / mass
         return self._x + centre, np.maximum(second / mass - centre * centre, 0.0)
@@ -356,7 +360,7 @@ class _Stairs:
         return self._moments[1]
 
     def mode(self) -> FloatArray:
-        return np.asarray(np.clip(self._x, self._low, self._high))
+        return cast(FloatArray, self._channel.domain.project(self._x))
 
     def pdf(self, row: Pairs, q: FloatArray) -> FloatArray:
         x = self._x[row]
@@ -379,7 +383,7 @@ class _Stairs:
         while True:
             middle = np.floor((low + high) / 2.0) if lattice else low + (high - low) / 2.0
             if np.all((middle <= low) | (middle >= high)):
-                return np.asarray(high)
+                return cast(FloatArray, self._channel.domain.project(high))
             enough = self._mass(x, middle) >= goal
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
 

@@ -1,0 +1,345 @@
+"""Tables of which a single value, or a single file, is odd: they open, are asked and answered like all others."""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+import functools
+import operator
+import pickle
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import ibis
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
+import pytest
+
+import inbounds as ib
+from inbounds import ask, col
+from inbounds.errors import InboundsError, MissingColumn, ParameterError, ParameterTypeError
+from inbounds.query import Answer, Dataset, Kind, Request, Results, Rows, Source, Units
+from inbounds.query.expressions import _DEEPEST, _MOST_PIECES, Expression
+from tests.query_support import opened
+
+EARLY, LATE = dt.datetime(1960, 1, 1), dt.datetime(1980, 1, 1)
+FAR = 2**62
+HUNDRED = list(range(100))
+
+
+def asked(table: Any, **options: Any) -> Dataset:
+    return opened(table, **{"unit": "u", "max_rows": 1, "max_groups": 1} | options)
+
+
+# ---------------------------------------------------------------- times that are too far away
+
+
+def times(unit: str, zone: str | None = None, far: int = FAR) -> pa.Table:
+    return pa.table({"u": HUNDRED, "x": pa.array([0] * 98 + [far, None], pa.timestamp(unit, zone))})
+
+
+def parquet(table: pa.Table, path: Path) -> Path:
+    pq.write_table(table, path)
+    return path
+
+
+def over(table: pa.Table) -> Any:
+    connection = duckdb.connect()
+    connection.register("t", table)
+    return connection.table("t")
+
+
+TABLES: dict[str, Callable[[Path], Any]] = {
+    **{f"Arrow, {unit}": lambda _, unit=unit: times(unit) for unit in ("s", "ms", "us", "ns")},
+    **{f"Arrow, {unit} with a zone": lambda _, unit=unit: times(unit, "UTC", -FAR) for unit in ("s", "ms", "us", "ns")},
+    **{f"Parquet, {unit}": lambda p, unit=unit: parquet(times(unit), p / "t.parquet") for unit in ("ms", "us", "ns")},
+    **{
+        f"Parquet, {unit} with a zone": lambda p, unit=unit: parquet(times(unit, "UTC"), p / "t.parquet")
+        for unit in ("ms", "us", "ns")
+    },
+    "Parquet, several": lambda p: [parquet(times("ms").slice(i, 50), p / f"{i}.parquet") for i in (0, 50)],
+    "a batch": lambda _: times("ms").to_batches()[0],
+    "a dataset in memory": lambda _: pa.dataset.dataset(times("ms")),
+    "a dataset of files": lambda p: pa.dataset.dataset(parquet(times("ms", "UTC"), p / "t.parquet")),
+    "pandas": lambda _: pd.DataFrame({"u": HUNDRED, "x": np.array([0] * 99 + [2**52], "datetime64[s]")}),
+    "pandas with a zone": lambda _: pd.DataFrame({"u": HUNDRED, "x": pd.Series([0] * 100).astype("M8[ns, UTC]")}),
+    "Polars": lambda _: pl.from_arrow(times("ms")),
+    "Polars, later": lambda _: pl.from_arrow(times("ms", "UTC")).lazy(),
+    "a relation": lambda _: over(times("s")),
+    "a relation with a zone": lambda _: over(times("ns", "UTC")),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_time_that_is_too_far_away_is_no_error(name: str, tmp_path: Path) -> None:
+    data = asked(TABLES[name](tmp_path))
+    zone = dt.UTC if data.schema["x"] is Kind.INSTANT else None
+    bounds = (EARLY.replace(tzinfo=zone), LATE.replace(tzinfo=zone))
+    start = dt.datetime(1970, 1, 1, tzinfo=zone)
+    assert abs(data.mean("x", bounds=bounds, epsilon=400).value - start) < dt.timedelta(days=50)
+    assert data.where(col("x") == start).count(epsilon=400).value in (98, 99, 100)
+    by_year = data.group_by(col("x").year(), keys=[1970, 1]).count_units(epsilon=400)
+    assert [answer.value for answer in by_year["units"]][1] == 0
+    assert data.count_units(epsilon=400).value == 100  # without the column
+    assert asked(TABLES[name](tmp_path), unit="x").count_units(epsilon=400).value in (1, 2)
+    assert data.plan.mean("x", bounds=bounds, epsilon=1).explain(sql=True)
+
+
+def test_times_in_milliseconds_are_exact_at_the_ends_of_the_calendar(tmp_path: Path) -> None:
+    ends = [dt.datetime(1, 1, 1), dt.datetime(1969, 12, 31, 23, 59, 59, 999000), dt.datetime(9999, 12, 31, 23, 59, 59)]
+    beyond = pa.array([2**63 - 1, -(2**63), 253_402_300_800_000, -62_135_596_800_001], pa.int64())
+    column = pa.chunked_array([pa.array(ends, pa.timestamp("ms")), beyond.view(pa.timestamp("ms"))])
+    table = pa.table({"u": range(7), "x": column})
+    for source in (table, parquet(table, tmp_path / "t.parquet"), over(table)):
+        data = asked(source)
+        for end in ends:
+            assert data.where(col("x") == end).count(epsilon=400).value == 1
+        assert data.where(col("x").is_null()).count(epsilon=400).value == 4
+
+
+# ---------------------------------------------------------------- several Parquet files
+
+
+def files(folder: Path, *tables: dict[str, Any]) -> list[Path]:
+    return [parquet(pa.table(table), folder / f"{i}.parquet") for i, table in enumerate(tables)]
+
+
+def test_files_whose_columns_go_together_are_read_as_one(tmp_path: Path) -> None:
+    narrow = {"u": pa.array([1, 2], pa.int32()), "x": pa.array([1, 2], pa.int8()), "y": pa.array([1.0, 2.0])}
+    wide = {"u": [2**40, 3], "x": [2**62, 4], "y": pa.array([1, 2**40])}
+    fewer = {"x": pa.array([7], pa.uint32()), "u": [9]}
+    for order in ((narrow, wide, fewer), (fewer, wide, narrow), (wide, narrow, fewer)):
+        data = asked(files(tmp_path, *order))
+        assert data.source.schema == {"u": Kind.INTEGER, "x": Kind.INTEGER, "y": Kind.REAL}
+        assert data.count(epsilon=400).value == 5
+        assert data.where(col("u") == 2**40).count(epsilon=400).value == 1
+        assert data.sum("x", bounds=(0, 100), epsilon=400).value == 1 + 2 + 100 + 4 + 7
+        assert data.where(col("y").is_null()).count(epsilon=400).value == 1  # missing in a file
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pa.array(["text"]),
+        pa.array([True]),
+        pa.array([dt.date.max]),
+        pa.array([FAR], pa.timestamp("us")),
+        pa.array([1], pa.decimal128(38, 0)),
+        pa.array([1.5], pa.float32()),
+        pa.array([2**63], pa.uint64()),
+    ],
+)
+def test_files_that_could_fail_on_a_value_are_refused_when_they_are_opened(other: Any, tmp_path: Path) -> None:
+    for tables in (({"u": [1], "x": [1]}, {"u": [1], "x": other}), ({"u": [1], "x": other}, {"u": [1], "X": [1]})):
+        with pytest.raises(ParameterError, match=r"types that go together; got \{'x'"):
+            asked(files(tmp_path, *tables))
+    units = pa.array([0], pa.timestamp("ms")), pa.array([0], pa.timestamp("us"))
+    with pytest.raises(ParameterError, match="microseconds"):
+        asked(files(tmp_path, *({"u": [1], "x": unit} for unit in units)))
+
+
+# ---------------------------------------------------------------- frames
+
+
+@pytest.mark.parametrize("names", [["User", "user"], ["x\0y", "user"]])
+def test_names_that_duckdb_would_change_are_refused(names: list[str], tmp_path: Path) -> None:
+    frame = pd.DataFrame([[1, 2]], columns=names)
+    table = pa.Table.from_pandas(frame)
+    times = table.append_column("t", pa.array([0], pa.timestamp("ms")))
+    for source in (
+        frame,
+        table,
+        pl.from_arrow(table),
+        pa.dataset.dataset(table),
+        parquet(times, tmp_path / "t.parquet"),
+    ):
+        with pytest.raises(ParameterError, match="Rename columns"):
+            Source.open(source)
+
+
+ODD: dict[str, Any] = {
+    "a number among texts": ["a", "b", 7],
+    "a text that is none": ["a", "b", "\ud800"],
+    "a whole number beyond all": [1, 2, 2**70],
+    "complex numbers": np.array([1j, 2j, 3j]),
+    "things": [object()] * 3,
+    "numbers of 16 bits": np.ones(3, np.float16),
+}
+
+
+def odd(name: str) -> Any:
+    return ODD[name] if isinstance(ODD[name], np.ndarray) else pd.Series(ODD[name], dtype=object)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_column_does_not_keep_a_frame_from_opening(name: str) -> None:
+    data = asked(pd.DataFrame({"odd": odd(name), "u": [1, 2, 3], "x": 1.0}))
+    assert list(data.schema.values()) == [Kind.OTHER, Kind.INTEGER, Kind.REAL]
+    assert data.count(epsilon=400).value == 3
+    for wrong in (
+        lambda: data.group_by("odd", keys=["a"]),
+        lambda: data.mean("odd", bounds=(0, 1), epsilon=1),
+        lambda: asked(data.source, unit="odd"),
+    ):
+        with pytest.raises(ParameterTypeError, match="not supported"):
+            wrong()
+    assert data.spent() == {"epsilon": pytest.approx(400.0)}
+    only = Source.open(pd.DataFrame({"odd": odd(name), "list": [[1]] * 3}))
+    assert Request({"n": Rows()}, unit=None).run(only)["n"] == ((3,),)
+    with pytest.raises(ParameterError, match="can read"):
+        Source.open(pd.DataFrame({"odd": odd(name)}))
+
+
+def test_an_odd_column_of_other_frames_stands_beside_others() -> None:
+    half = pa.table({"odd": np.ones(3, np.float16), "u": [1, 2, 3]})
+    whole = pl.DataFrame({"odd": pl.Series([1, 2, 3], dtype=pl.Int128), "u": [1, 2, 3]})
+    for table in (half, pa.dataset.dataset(half), whole, whole.lazy()):
+        data = asked(table)
+        assert data.schema["odd"] is Kind.OTHER
+        assert data.count(epsilon=400).value == 3
+
+
+@pytest.mark.filterwarnings(r"ignore:fetch_\w+\(\) is deprecated:DeprecationWarning")  # of Ibis
+def test_columns_of_nothing_but_nulls_have_answers_about_nobody() -> None:
+    frame = pd.DataFrame({"u": range(20), "n": pd.Series([None] * 20, dtype=object), "g": ["a"] * 20})
+    connection = ibis.duckdb.connect()
+    connection.con.execute("CREATE TABLE t AS SELECT i AS u, 'a' AS g FROM range(20) r(i)")
+    on_ibis = connection.table("t").mutate(n=ibis.null())
+    in_polars = pl.DataFrame({"u": range(20), "n": [None] * 20, "g": ["a"] * 20})
+    for table in (frame, in_polars, on_ibis):
+        data = asked(table, max_rows=2)
+        assert data.schema["n"] is Kind.NULL
+        for keys in (["a", "b"], [1, 2], [True], [dt.date.max]):
+            groups = data.group_by("n", keys=keys).count_units(epsilon=400)
+            assert [answer.value for answer in groups["units"]] == [0] * len(keys)
+        pairs = data.group_by("g", "n", keys=[("a", "b")]).mean("u", bounds=(0, 9), epsilon=1)
+        assert 0 <= pairs["u"][0].value <= 9
+        for unit in ("n", ["u", "n"]):
+            nobody = asked(table, unit=unit, budget=ib.Budget(epsilon=1e4, delta=1e-3), max_rows=2)
+            assert nobody.count_units(epsilon=400).value == 0
+            assert nobody.group_by("g", keys=["a", "b", "c"]).count(epsilon=400)["count"][0].value == 0
+            assert len(nobody.group_by("n").count(epsilon=1, delta=1e-6)) == 0
+        assert 0 <= data.mean("n", bounds=(0, 1), epsilon=1).value <= 1
+        assert data.mean(col("n").fill_null(1) + col("n").fill_null(1), bounds=(0, 4), epsilon=400).value > 1.9
+        assert data.where((col("n") == 1) | (col("n") > 0.5) | col("n").is_in([3])).count(epsilon=400).value == 0
+        assert data.where(col("n").is_null()).count_units(epsilon=400).value == 20
+        assert 0 <= data.median("n", bounds=(0, 9), epsilon=1).value <= 9
+
+
+def test_sources_that_cannot_be_opened_are_refused_by_argument(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("u,x\n1,2\n")
+    wrong: list[tuple[Any, dict[str, Any], str]] = [
+        (path, {"types": ["x"]}, "types must be a mapping"),
+        (path, {"types": {"x": ["a"]}}, "types must be one of"),
+        (path, {"temp_directory": 5}, "temp_directory must be a path"),
+        (pd.DataFrame(), {}, "different names"),
+        (pa.table({}), {}, "different names"),
+    ]
+    for table, options, words in wrong:
+        with pytest.raises((ParameterError, ParameterTypeError), match=words):
+            Source.open(table, **options)
+    with pytest.raises(MissingColumn, match="'nope'"):
+        Source.open(path, types={"nope": "integer"})
+
+
+def test_nothing_is_read_to_explain_a_plan() -> None:
+    read: list[int] = []
+    lazy = pl.DataFrame({"u": [1, 2], "x": [1.0, 2.0]}).lazy().map_batches(lambda f: (read.append(len(f)), f)[1])
+    data = asked(lazy)
+    plan = data.plan.mean("x", bounds=(0, 5), epsilon=1)
+    assert "SELECT" in plan.explain(sql=True)
+    assert read == []
+    plan.run()
+    assert read
+
+
+def test_plans_say_why_they_cannot_be_pickled() -> None:
+    data = asked(times("us"))
+    for thing in (data, data.plan.count(epsilon=1), data.source):
+        for make in (pickle.dumps, copy.deepcopy):
+            with pytest.raises(InboundsError, match="Open it again"):
+                make(thing)
+
+
+# ---------------------------------------------------------------- conditions that are too large
+
+x = col("x")
+SHAPES: dict[str, Callable[[int], Expression]] = {
+    "or": lambda n: functools.reduce(operator.or_, [x == i for i in range(n)]),
+    "or, from the right": lambda n: functools.reduce(lambda a, i: (x == i) | a, range(n), x == 1),
+    "not": lambda n: functools.reduce(lambda a, _: ~a, range(n), x > 0),
+    "plus": lambda n: functools.reduce(operator.add, [x] * n) > 0,
+    "is": lambda n: functools.reduce(lambda a, _: a == True, range(n), x > 0),  # noqa: E712
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_conditions_are_as_deep_as_engines_can_follow(shape: str) -> None:
+    data = asked(pd.DataFrame({"u": [1, 2], "x": [1.0, 2.0]}))
+    assert data.where(SHAPES[shape](_DEEPEST - 2)).count(epsilon=400).value == 2
+    with pytest.raises(ParameterError, match=f"{_DEEPEST} deep"):
+        SHAPES[shape](3000)
+    assert data.spent() == {"epsilon": pytest.approx(400.0)}
+
+
+def test_derived_columns_cannot_grow_without_limit() -> None:
+    data = asked(pd.DataFrame({"u": [1, 2], "x": [1.0, 2.0]}))
+    for _ in range(4):
+        data = data.with_columns(x=(x + x).fill_null(0))
+    with pytest.raises(ParameterError, match=f"{_MOST_PIECES} pieces"):
+        functools.reduce(lambda d, _: d.with_columns(x=(x + x).fill_null(0)), range(40), data)
+
+
+# ---------------------------------------------------------------- answers
+
+
+def test_totals_are_exact_and_have_a_limit() -> None:
+    data = asked(pa.table({"u": HUNDRED, "g": ["a", "b"] * 50}))
+    table = data.group_by("g", keys=["a", "b", "c"]).select(n=ask.count(), m=ask.mean("u", (0, 5)), epsilon=400)
+    assert isinstance(table, Results)
+    for total in (2**62, 1e30, 2**53 + 2):
+        with pytest.raises(ParameterError, match=r"total must be .* 9007199254740992"):
+            table.summing_to(total, "n")
+    rng = random.Random(1)
+    for size in (9, 10**6, 10**18):
+        counts = [rng.randrange(size) for _ in range(7)]
+        answers = tuple(Answer(n, (0, float("inf")), (), None) for n in counts)
+        many = Results(("g",), tuple((i,) for i in range(7)), {"n": answers}, table.event, {})
+        for total in (0, 1, 1000, 2**53):
+            values = [answer.value for answer in many.summing_to(total)["n"]]
+            assert sum(values) == total
+            assert min(values) >= 0
+            assert sorted(values) == [value for _, value in sorted(zip(counts, values, strict=True))]
+    few = data.group_by("g", keys=["a"], suppress_below=10**6).count(epsilon=1)
+    day = asked(pa.table({"u": [1], "d": [dt.date(2024, 1, 1)]})).mean(
+        "d", bounds=(dt.date(2020, 1, 1), dt.date.max), epsilon=1
+    )
+    for answer in (few["count"][0], day):
+        with pytest.raises(ParameterTypeError, match="a number for float"):
+            float(answer)
+
+
+def test_caps_are_suggested_only_where_there_are_enough_units() -> None:
+    rows = pa.table({"u": np.repeat(np.arange(400), 3), "g": np.tile(["a", "b", "b"], 400)})
+    assert asked(rows).suggest_caps(epsilon=5)["max_rows"] == 3
+    assert dict(asked(rows).group_by("g").suggest_caps(epsilon=10).values) == {"max_rows": 2, "max_groups": 2}
+    for few in (asked(rows.slice(0, 12)), asked(rows.slice(0, 12), neighbours="substitute")):
+        for view, names in ((few, ["max_rows"]), (few.group_by("g"), ["max_rows", "max_groups"])):
+            found = view.suggest_caps(epsilon=5, key=names[-1])
+            assert dict(found.values) == dict.fromkeys(names)
+            assert "more epsilon" in found.reason
+            assert view.suggest_caps(epsilon=5, key=names[-1]) == found
+        assert few.spent() == {"epsilon": 10.0}
+    assert asked(rows).suggest_caps(epsilon=1e-6)["max_rows"] is None
+    assert (
+        asked(rows).count_units(epsilon=400).value
+        == Request({"n": Units()}, unit="u").run(Source.open(rows))["n"][0][0]
+    )
