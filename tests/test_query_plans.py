@@ -320,7 +320,7 @@ def test_units_of_several_columns() -> None:
 
 
 def test_known_size_of_columns_that_are_never_null() -> None:
-    """Under substitution, with a public size, means and variances are drawn by themselves and need less noise."""
+    """Under substitution, with a public size, means, sums and variances are drawn by themselves and need less noise."""
     data = opened(neighbours="substitute", size=USERS, max_rows=None)
     filled = col("kids").fill_null(0)
     rows = [{**row, "kids": row["kids"] or 0} for row in ROWS]
@@ -328,9 +328,13 @@ def test_known_size_of_columns_that_are_never_null() -> None:
     near(data.mean(filled, bounds=KIDS, epsilon=EPSILON), statistics.fmean(exact), 0.05)
     near(data.variance(filled, bounds=KIDS, epsilon=EPSILON), statistics.pvariance(exact), 0.2)
     near(data.std(filled, bounds=KIDS, epsilon=EPSILON), statistics.pstdev(exact), 0.1)
+    near(data.sum(filled, bounds=KIDS, epsilon=EPSILON), math.fsum(exact), 1)
     sure = data.plan.mean(filled, bounds=KIDS, epsilon=1)
     (draw,) = (leaf for leaf, _ in sure.event.leaves())
     assert draw.mechanism.sensitivity == pytest.approx(6 / USERS, rel=1e-4)  # type: ignore[attr-defined]
+    (draw,) = (leaf for leaf, _ in data.plan.sum(filled, bounds=(2, 6), epsilon=1).event.leaves())
+    assert draw.mechanism.sensitivity == pytest.approx(4, rel=1e-4)  # type: ignore[attr-defined]
+    assert (draw.mechanism.domain.lower, draw.mechanism.domain.upper) == (2 * USERS, 6 * USERS)  # type: ignore[attr-defined]
     # With a condition nobody knows how many units are left.
     (draw,) = (leaf for leaf, _ in data.where(col("age") > 3).plan.mean(filled, bounds=KIDS, epsilon=1).event.leaves())
     assert draw.mechanism.sensitivity.value > 1  # type: ignore[attr-defined]
@@ -339,7 +343,7 @@ def test_known_size_of_columns_that_are_never_null() -> None:
 @pytest.mark.parametrize("size", [5, 10**6])
 def test_a_wrong_size_costs_accuracy_only(size: int) -> None:
     """What one unit moves stays within what was promised, also where the size is not the number of units."""
-    for what in ("mean", "variance"):
+    for what in ("mean", "sum", "variance"):
         found = []
         for last in (0.0, 1.0):
             table = pd.DataFrame({"user": range(100), "x": [*([0.0] * 49), *([1.0] * 50), last]})

@@ -306,8 +306,8 @@ class SumOf(Valued):
         ends = low.is_integer() and high.is_integer()
         return setting.rows is not None and self.column.kind(setting.schema) in kinds and ends and small
 
-    def _about(self) -> Sum:
-        return Sum(self.column, self.bounds[0], self.bounds[1], center=0.0)
+    def _about(self, center: float) -> Sum:
+        return Sum(self.column, self.bounds[0], self.bounds[1], center=center)
 
     def expected(self, part: Part, drawn: Drawn) -> str:
         if not isinstance(part, Values):
@@ -320,12 +320,15 @@ class SumOf(Valued):
         low, high = self.ends
         per = setting.caps.values
         integral = self._integral(setting)
+        size = setting.sized(self.column)
         domain: Any = half_line(low, high)
+        if size is not None:
+            return self._sized(name, size, integral)
         if math.isfinite(setting.most):
             domain = Interval(setting.most * min(low, 0.0), setting.most * max(high, 0.0))
         if integral:
             domain = Integers(domain.lower, domain.upper)
-        measure = self._about()
+        measure = self._about(0.0)
 
         def value(caps: Caps, numbers: tuple[int, int]) -> float:
             return float(Fraction(numbers[1]) * Fraction(measure.fixed(caps).step))
@@ -336,6 +339,26 @@ class SumOf(Valued):
             added, swapped = max(-least, most), most - least
             return (added, swapped) if integral else (rounded_up(added), rounded_up(swapped))
 
+        return Cell(name, {"sum": measure}, domain, self.edges, value, limits)
+
+    def _sized(self, name: str, size: int, integral: bool) -> Part:
+        """Of a public number of values: what is above the lower bound varies, so one unit moves it by the range."""
+        low, high = self.ends
+        measure = self._about(low)
+        ends = size * low, size * high
+
+        def value(caps: Caps, numbers: tuple[int, int]) -> float:
+            return float(size * Fraction(low) + Fraction(numbers[1]) * Fraction(measure.fixed(caps).step))
+
+        def limits(caps: Caps) -> tuple[float, float]:
+            fixed = measure.fixed(caps)
+            moved = fixed.highest * fixed.step  # a value that was missing after all would count as the lower bound
+            # Far from 0 the sum itself is rounded to float64.
+            moved = moved if integral else rounded_up(moved) + math.ulp(max(map(abs, ends)))
+            moved = min(moved, ends[1] - ends[0])
+            return moved, moved
+
+        domain: Any = Integers(*ends) if integral else Interval(*ends)
         return Cell(name, {"sum": measure}, domain, self.edges, value, limits)
 
     def read(self, part: Part, drawn: Drawn, raw: Any, setting: Setting) -> list[tuple[str, Answer]]:
