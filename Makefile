@@ -6,13 +6,14 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; 
 
 VENV := .venv
 BIN := $(VENV)/bin
+DEMO := $(VENV)/.demo
 TOOLS := $(VENV)/.tools
 DOCS := $(VENV)/.docs
 
 .PHONY: demo test test-long lint bench docs reproduce clean
 .DELETE_ON_ERROR:
 
-demo: $(TOOLS)
+demo: $(DEMO)
 	$(BIN)/python examples/demo.py
 
 test: lint
@@ -27,8 +28,9 @@ lint: $(TOOLS)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# All of them take about two hours; `make bench ONLY="sampling ledger"` runs some.
 bench: $(TOOLS)
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(ONLY)
 
 docs: $(DOCS)
 	$(BIN)/sphinx-build -W --keep-going -b html docs build/docs
@@ -42,6 +44,11 @@ clean:
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "inbounds needs Python 3.11 or newer; none found. Try make PYTHON=/path/to/python" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+
+# What a user needs; the tools bring it too, with much that only tests need.
+$(DEMO): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[query,plots,cli]"
+	@touch $@
 
 $(TOOLS): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"

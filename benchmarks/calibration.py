@@ -16,6 +16,7 @@ import numpy as np
 import inbounds as ib
 from benchmarks import peers
 from benchmarks.report import (
+    QUICK,
     OverLimit,
     Timing,
     duration,
@@ -30,8 +31,8 @@ from benchmarks.report import (
     write,
 )
 
-LIMIT = 20.0  # seconds of processor time for one calibration of the tables
-GROWTH_LIMIT = 60.0
+LIMIT = 1.0 if QUICK else 20.0  # seconds of processor time for one calibration of the tables
+GROWTH_LIMIT = 5.0 if QUICK else 60.0
 
 FAMILIES: dict[str, type[ib.Laplace] | type[ib.Gaussian]] = {"Laplace": ib.Laplace, "Gaussian": ib.Gaussian}
 DOMAINS: dict[str, Any] = {
@@ -51,8 +52,8 @@ TARGETS: dict[str, dict[str, Any]] = {
     "mu": {"mu": 1.0},
 }
 
-SPANS = tuple(10**k for k in range(1, 7))
-DIMENSIONS = tuple(10**k for k in range(7))
+SPANS = tuple(10**k for k in range(1, 4 if QUICK else 7))
+DIMENSIONS = tuple(10**k for k in range(4 if QUICK else 7))
 FIT_FROM = 1000  # below, the fixed cost of a calibration hides its growth
 
 PEER_TIMED = [
@@ -62,9 +63,9 @@ PEER_TIMED = [
         *((1e-6, width, 1.0) for width in (1.0, 10.0, 1000.0)),
     ]
 ]
-PEER_RUNS = 51
-PEER_CHECKED = 1000
-PEER_CHECKED_DELTA = 100
+PEER_RUNS = 3 if QUICK else 51
+PEER_CHECKED = 20 if QUICK else 1000
+PEER_CHECKED_DELTA = 5 if QUICK else 100
 
 
 def main() -> list[str]:
@@ -293,9 +294,6 @@ def render(data: dict[str, Any]) -> str:
     m = data["machine"]
     parts = [
         "# Calibration: how long it takes",
-        "Written by `python -m benchmarks calibration`. "
-        f"Machine: {m['system']}, {m['cores']} cores; Python {m['python']}, numpy {m['numpy']}, scipy {m['scipy']}, "
-        f"inbounds {m['inbounds']}.",
         "Times are processor times of one `calibrate` call, the median of several runs after a warm-up (one run where "
         "it takes more than 0.4 s). The code runs on one core, so on an idle machine they are what a clock on the wall "
         f"shows; in this run the processor was ours {min(m['processor_share'], 1.0):.0%} of the time.",

@@ -18,8 +18,7 @@ from typing import Any
 
 import inbounds as ib
 from benchmarks import peers
-from benchmarks.report import duration, machine, progress, table
-from benchmarks.sampling import QUICK, finish
+from benchmarks.report import QUICK, duration, machine, progress, table, write
 from inbounds.accounting import Budget
 from inbounds.errors import BudgetExceeded
 from inbounds.ledger import Ledger
@@ -46,8 +45,8 @@ def main() -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         speed = measure_speed(Path(folder))
         overspending = measure_overspending(Path(folder))
-    data = {"machine": machine(), "quick": QUICK, "speed": speed, "overspending": overspending}
-    return finish("ledger", render(data), data)
+    data = {"machine": machine(), "speed": speed, "overspending": overspending}
+    return write("ledger", render(data), data)
 
 
 def processes_that_are_ready() -> Any:
@@ -231,7 +230,6 @@ def in_threads(folder: Path) -> int:
 
 
 def render(data: dict[str, Any]) -> str:
-    m = data["machine"]
     hot = next(
         row for row in data["speed"] if (row["store"], row["budget"], row["processes"]) == (SQLITE, PURE, PROCESSES[-1])
     )
@@ -259,9 +257,6 @@ def render(data: dict[str, Any]) -> str:
     ]
     parts = [
         "# The ledger: speed, and who overspends",
-        "Written by `python -m benchmarks ledger`. "
-        f"Machine: {m['system']}, {m['cores']} cores; Python {m['python']}, inbounds {m['inbounds']}.",
-        *(["**Shortened run: not a result.**"] if data["quick"] else []),
         "## Aims",
         table(("", "aim", "measured", "met"), aims),
         "## Speed",

@@ -6,17 +6,19 @@ Not a timing: exact errors, so that the table does not depend on the machine.
 from __future__ import annotations
 
 import math
-import os
 from typing import Any
 
 import inbounds as ib
-from benchmarks.report import machine, progress, table, write
+from benchmarks.report import QUICK, machine, progress, table, write
 from inbounds.advice import Comparison, Entry, denoised_staircase
-from inbounds.inference.posterior import risk
+from inbounds.inference.risk import risk
 
 RANGE = ib.Integers(0, 30)
-ROWS = ((1, 0.1), (1, 1.0), (5, 0.3), (5, 1.0), (10, 3.0), (15, 1.0), (30, 1.0), (30, 4.0))
-QUICK_ROWS = ((1, 1.0), (30, 4.0))
+ROWS: tuple[tuple[int, float], ...] = (
+    ((1, 1.0), (30, 4.0))
+    if QUICK
+    else ((1, 0.1), (1, 1.0), (5, 0.3), (5, 1.0), (10, 3.0), (15, 1.0), (30, 1.0), (30, 4.0))
+)
 SHOWN = (
     "truncated Laplace",
     "truncated Gaussian",
@@ -33,15 +35,10 @@ LARGE = ((100, 0.1), (100, 1.0), (1000, 0.1), (1000, 1.0), (1000, 4.0), (10_000,
 APPROXIMATE = ((20, 1, 0.5, 1e-3), (20, 5, 1.0, 1e-3), (20, 20, 1.0, 1e-2))
 
 
-def quick() -> bool:
-    return os.environ.get("BENCH_QUICK") == "1"
-
-
 def main() -> list[str]:
-    rows = QUICK_ROWS if quick() else ROWS
-    small = [at_limit(change, epsilon) for change, epsilon in rows]
-    large = [at_bound(ratio, epsilon) for ratio, epsilon in (LARGE[:1] if quick() else LARGE)]
-    approximate = [with_delta(*setting) for setting in (APPROXIMATE[:1] if quick() else APPROXIMATE)]
+    small = [at_limit(change, epsilon) for change, epsilon in ROWS]
+    large = [at_bound(ratio, epsilon) for ratio, epsilon in (LARGE[:1] if QUICK else LARGE)]
+    approximate = [with_delta(*setting) for setting in (APPROXIMATE[:1] if QUICK else APPROXIMATE)]
     data = {"machine": machine(), "program": small, "bound": large, "delta": approximate}
     return write("limit", render(data), data)
 
@@ -161,12 +158,12 @@ def render(data: dict[str, Any]) -> str:
     fractions = [f"{name} + posterior mean" for name in data["program"][0]["unrounded"]]
     return f"""# How near to the least possible error
 
-Mean squared error over the least possible one, exactly (nothing is drawn). Whole numbers 0..30 unless said otherwise.
-The optimum is that of the linear program. Denoised mechanisms answer whole numbers here.
+Ratios are of the mean squared error (MSE) over the least possible one, exactly: nothing is drawn. Whole numbers 0..30
+unless said otherwise. The optimum is that of the linear program. Denoised mechanisms answer whole numbers here.
 
 ## Ratios: average over the true value, worst true value
 
-{table(["sensitivity, ε", "optimum", *SHOWN], first)}
+{table(["sensitivity, ε", "optimum (MSE)", *SHOWN], first)}
 
 ## Without rounding to whole numbers
 
@@ -185,11 +182,11 @@ All rows answer whole numbers. The ratio is that of the recommended mechanism fo
 
 Intervals; the ratio is to a proven lower bound (docs/proofs/optimal.md), so that the true one is smaller.
 
-{table(["range / sensitivity, ε", "recommended", "mse", "over the bound", "clamped Laplace"], fourth, left=2)}
+{table(["range / sensitivity, ε", "recommended", "MSE", "over the bound", "clamped Laplace"], fourth, left=2)}
 
 ## With δ
 
-{table(["range, sensitivity, ε, δ", "optimum", *names, "best"], fifth)}
+{table(["range, sensitivity, ε, δ", "optimum (MSE)", *names, "best"], fifth)}
 """
 
 

@@ -17,8 +17,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine  # type: ignore[i
 from sklearn.naive_bayes import GaussianNB as PlainNB  # type: ignore[import-untyped]
 
 from benchmarks import peers
-from benchmarks.report import duration, machine, progress, table
-from benchmarks.sampling import QUICK, finish
+from benchmarks.report import QUICK, duration, machine, progress, table, write
 from inbounds.learn import GaussianNB
 
 FITS = dict.fromkeys(("Iris", "Wine", "Digits"), 5) if QUICK else {"Iris": 300, "Wine": 200, "Digits": 100}
@@ -54,13 +53,12 @@ def main() -> list[str]:
         sets = [found[name].result() for name in DATA]
     data = {
         "machine": {**machine(), "scikit-learn": sklearn.__version__},
-        "quick": QUICK,
         "fits": FITS,
         "test": TEST,
         "models": MODELS,
         "sets": sets,
     }
-    return finish("naive_bayes", render(data), data)
+    return write("naive_bayes", render(data), data)
 
 
 def epsilons(name: str) -> tuple[float, ...]:
@@ -144,17 +142,13 @@ def real(ratio: float) -> tuple[float, float, float]:
 
 
 def render(data: dict[str, Any]) -> str:
-    m = data["machine"]
     theirs = next((r for s in data["sets"] for r in s["records"] if "version" in r), None)
-    versions = f"inbounds {m['inbounds']}, scikit-learn {m['scikit-learn']}, numpy {m['numpy']}"
-    if theirs:
-        versions += f"; diffprivlib {theirs['version']} with scikit-learn {theirs['scikit-learn']}"
+    peer = f"Beside diffprivlib {theirs['version']} with scikit-learn {theirs['scikit-learn']}. " if theirs else ""
     parts = [
         "# Naive Bayes: accuracy over epsilon",
-        f"Written by `python -m benchmarks naive_bayes`. {versions}.",
-        f"Accuracy in percent on the {TEST:.0%} of the rows kept for testing: mean and standard error over fits, each "
-        "on another random split, the same splits for all models. Bounds are stated by hand, the same for all models, "
-        "and the classes are given to ours. *ours*: `GaussianNB` as it is, one row more or less protected; "
+        f"{peer}Accuracy in percent on the {TEST:.0%} of the rows kept for testing: mean and standard error over "
+        "fits, each on another random split, the same splits for all models. Bounds are stated by hand, the same for "
+        "all models, and the classes are given to ours. *ours*: `GaussianNB` as it is, one row more or less protected; "
         "*substitute*: the replacement of a row protected, with the number of rows public. *diffprivlib*: its "
         "`GaussianNB` as it is; what a replaced row can pay there is larger than the ε it was given, up to the last "
         "column (explained below). Our default split of epsilon was chosen with these three data sets in view.",

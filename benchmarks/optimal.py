@@ -12,6 +12,7 @@ from typing import Any
 
 import inbounds as ib
 from benchmarks.report import (
+    QUICK,
     Timing,
     duration,
     growth_exponent,
@@ -20,8 +21,8 @@ from benchmarks.report import (
     peak_memory,
     progress,
     table,
+    write,
 )
-from benchmarks.sampling import QUICK, finish
 
 CELLS = (20, 40) if QUICK else (20, 40, 60, 80, 100, 150, 200)
 CELLS_DELTA = (10, 15) if QUICK else (10, 15, 20, 25, 30, 40)
@@ -44,8 +45,8 @@ def main() -> list[str]:
     """Solve everything and write the tables."""
     points = [solve(kind, name, n) for kind in KINDS for name, _ in SENSITIVITIES for n in sizes(kind)]
     bounds = [bound(ratio, epsilon) for ratio in (30, 1000, 10_000) for epsilon in (0.1, 1.0)]
-    data = {"machine": machine(), "quick": QUICK, "limit": LIMIT, "points": points, "bounds": bounds}
-    return finish("optimal", render(data), data)
+    data = {"machine": machine(), "limit": LIMIT, "points": points, "bounds": bounds}
+    return write("optimal", render(data), data)
 
 
 def sizes(kind: str) -> tuple[int, ...]:
@@ -105,12 +106,8 @@ def bound(ratio: int, epsilon: float) -> dict[str, Any]:
 
 
 def render(data: dict[str, Any]) -> str:
-    m = data["machine"]
     parts = [
         "# The best table: how long it takes",
-        "Written by `python -m benchmarks optimal`. "
-        f"Machine: {m['system']}, {m['cores']} cores; Python {m['python']}, numpy {m['numpy']}, scipy {m['scipy']}, "
-        f"inbounds {m['inbounds']}.",
         f"`optimal` on whole numbers from 0, every number a cell, epsilon {EPSILON:g}, squared loss, flat prior: "
         "solved, "
         "made whole numbers and verified. Times are processor times, of all threads together; the median of a few runs "

@@ -25,17 +25,16 @@ from typing import Any
 import duckdb
 
 from benchmarks import peers
-from benchmarks.report import growth_exponent, machine, power, progress, table
-from benchmarks.sampling import QUICK, finish
+from benchmarks.report import BUILD, QUICK, growth_exponent, machine, power, progress, table, write
 
 HERE = Path(__file__).parent
-FOLDER = HERE.parent / "build" / "benchmarks"
 
 ROWS, IDS, GROUPS = (10**4, 963, 10) if QUICK else (10**7, 963_000, 100)
 REPEATS = 1 if QUICK else 5
 LIMIT = 300.0 if QUICK else 1200.0  # seconds, for a run of a peer
 LARGE = 10**5 if QUICK else 10**8
-JOB = {"groups": 5, "rows": 10, "lower": 0.0, "upper": 100.0, "epsilon": 1.0, "memory": "4GB", "show": False}
+#: ``disk``: for temporary files of plain SQL, which has no other limit to what it writes.
+JOB = {"groups": 5, "rows": 10, "lower": 0.0, "upper": 100.0, "epsilon": 1.0, "memory": "4GB", "disk": "20GB"}
 MODES = {"rows": "at most 5 groups of a user, 10 rows in each", "one": "at most 5 groups of a user, one value in each"}
 
 GROW_ROWS = (10**3, 10**4) if QUICK else (10**5, 10**6, 10**7)
@@ -89,12 +88,11 @@ class Run:
 
 def main() -> list[str]:
     """Measure everything and write the tables."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    BUILD.mkdir(parents=True, exist_ok=True)
     path = make(ROWS, IDS, GROUPS)
     users = duckdb.sql(f"SELECT count(DISTINCT user_id) FROM read_parquet('{path}')").fetchall()[0][0]
     data = {
         "machine": {**machine(), "duckdb": duckdb.__version__, "narwhals": version("narwhals")},
-        "quick": QUICK,
         "job": JOB,
         "rows": ROWS,
         "users": users,
@@ -103,7 +101,7 @@ def main() -> list[str]:
         "growth": measure_growth(),
         "large": measure_large(),
     }
-    return finish("queries", render(data), data)
+    return write("queries", render(data), data)
 
 
 # ---------------------------------------------------------------- tables to ask
@@ -111,7 +109,7 @@ def main() -> list[str]:
 
 def make(rows: int, ids: int, groups: int) -> Path:
     """A table of skewed users, groups and values, always the same."""
-    path = FOLDER / f"queries-{rows}-{ids}-{groups}.parquet"
+    path = BUILD / f"queries-{rows}-{ids}-{groups}.parquet"
     if path.exists():
         return path
     progress(f"making {path.name}")
@@ -134,7 +132,7 @@ def make(rows: int, ids: int, groups: int) -> Path:
 
 def question(path: Path, rows: int, groups: int, mode: str, **more: Any) -> dict[str, Any]:
     keys = [f"g{i:06d}" for i in range(groups)]
-    return {**JOB, "path": str(path), "keys": keys, "mode": mode, "table_rows": rows, **more}
+    return {**JOB, "path": str(path), "keys": keys, "mode": mode, "table_rows": rows, "show": False, **more}
 
 
 # ---------------------------------------------------------------- one process
@@ -203,7 +201,10 @@ def family(pid: int) -> dict[int, tuple[float, float, float]]:
 
 
 def local(which: str, asked: dict[str, Any]) -> Run:
-    return timed([sys.executable, str(HERE / "queries_job.py"), which], asked, 4 * LIMIT, show=asked["show"])
+    run = timed([sys.executable, str(HERE / "queries_job.py"), which], asked, 4 * LIMIT, show=asked["show"])
+    if "failed" in run.answer:
+        raise peers.PeerUnavailable(run.answer["failed"])
+    return run
 
 
 # ---------------------------------------------------------------- systems
@@ -305,7 +306,8 @@ def measure_large() -> dict[str, Any]:
             for which in ("ours", "plain"):
                 try:
                     run = local(which, asked)
-                except peers.PeerUnavailable as problem:  # what it writes to the disk has no limit
+                except peers.PeerUnavailable as problem:
+                    rows.append({"mode": mode, "which": which, "failed": str(problem)})
                     progress(f"{LARGE} rows, {mode}, {which}: {problem}")
                     continue
                 figures = {"seconds": run.seconds, "cpu": run.cpu, "megabytes": run.megabytes}
@@ -320,17 +322,13 @@ def measure_large() -> dict[str, Any]:
 
 
 def render(data: dict[str, Any]) -> str:
-    m = data["machine"]
     parts = [
         "# Private answers from tables: time and memory",
-        f"Written by `python -m benchmarks queries`. Machine: {m['system']}, {m['cores']} cores; Python {m['python']}, "
-        f"inbounds {m['inbounds']}, DuckDB {m['duckdb']}, Narwhals {m['narwhals']}.",
-        *(["**Shortened run: not a result.**"] if data["quick"] else []),
         f"Count, sum and mean of a column in each of {data['groups']} public groups, from a Parquet file of "
         f"{power(data['rows'])} rows by {data['users']} users (skewed: a few have very many rows). Values are clipped "
         f"to [{JOB['lower']:g}, {JOB['upper']:g}]; ε is {JOB['epsilon']:g} for everything. Seconds and memory are of "
         "the whole process and its children: start, imports, reading, bounding, noise, exit. Plain SQL is the same "
-        "bounding in DuckDB with no noise, the fastest of several ways to write it; ratios are to it. Taking whichever "
+        "bounding in DuckDB with no noise, the fastest of the variants tried; ratios are to it. Taking whichever "
         "rows and groups come first is faster still, but then it is not at random what is kept of a user, and it may "
         "depend on other users' rows. "
         f"Medians of {REPEATS} runs in turn for plain SQL and inbounds; of 3 for peers that need less than a minute, "
@@ -352,8 +350,7 @@ def render(data: dict[str, Any]) -> str:
         *(render_growth(data["growth"], mode) for mode in MODES),
         f"## {power(data['large']['rows'])} rows in 4 GB",
         f"A file of {data['large']['file_megabytes']:.0f} MB, {data['large']['ids']} users at most, one run each, with "
-        "a limit of 4 GB for DuckDB; how far a query is was shown while it ran. A dash: its temporary files filled the "
-        "disk.",
+        f"a limit of {JOB['memory']} for DuckDB; how far a query is was shown while it ran.{failures(data['large'])}",
         table(
             ("", "plain s", "cpu s", "MB", "inbounds s", "cpu s", "MB", "ratio"),
             [large_row(data["large"]["runs"], mode) for mode in MODES],
@@ -411,8 +408,15 @@ def figures(row: dict[str, Any]) -> list[str]:
     ]
 
 
+def failures(large: dict[str, Any]) -> str:
+    """Why there are dashes."""
+    names = {"plain": "plain SQL", "ours": "inbounds"}
+    whys = [f"{run['mode']}, {names[run['which']]}: {run['failed']}" for run in large["runs"] if "failed" in run]
+    return f" A dash is a failure ({'; '.join(whys)})." if whys else ""
+
+
 def large_row(runs: list[dict[str, Any]], mode: str) -> list[str]:
-    found = {run["which"]: run for run in runs if run["mode"] == mode}
+    found = {run["which"]: run for run in runs if run["mode"] == mode and "failed" not in run}
     nothing = dict.fromkeys(("seconds", "cpu", "megabytes"), math.nan)
     row = {what: {which: found.get(which, nothing)[what] for which in ("plain", "ours")} for what in nothing}
     cells = [mode, *figures(row), f"{row['seconds']['ours'] / row['seconds']['plain']:.2f}"]

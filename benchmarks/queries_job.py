@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-Answer = dict[str, list[float]]
+Answer = dict[str, Any]
 
 #: The bounding in plain SQL, without noise or exact integers: what remains if nobody has to be protected. Groups become
 #: small numbers first, which DuckDB sorts faster than text.
@@ -45,11 +45,20 @@ def plain(job: dict[str, Any], choice: str) -> Answer:
     """
     import duckdb
 
-    connection = duckdb.connect(config={"memory_limit": job["memory"], "preserve_insertion_order": False})
+    settings = {
+        "memory_limit": job["memory"],
+        "max_temp_directory_size": job["disk"],
+        "preserve_insertion_order": False,
+    }
+    connection = duckdb.connect(config=settings)
     names = ["path", "keys", "lower", "upper", "groups", *(["rows"] if job["mode"] == "rows" else [])]
     query = (ROWS if job["mode"] == "rows" else ONE).format(**CHOICES[choice])
-    with shown(connection, job["show"]):
-        found = {g: row for g, *row in connection.execute(query, {name: job[name] for name in names}).fetchall()}
+    try:
+        with shown(connection, job["show"]):
+            rows = connection.execute(query, {name: job[name] for name in names}).fetchall()
+    except duckdb.OutOfMemoryException:
+        return {"failed": f"it needs more than {job['memory']} of memory and {job['disk']} of temporary files"}
+    found = {g: row for g, *row in rows}
     columns = zip(*(found.get(g, (0, 0.0, 0.0)) for g in range(1, len(job["keys"]) + 1)), strict=True)
     return dict(zip(("count", "sum", "mean"), map(list, columns), strict=True))
 

@@ -22,6 +22,10 @@ import scipy
 import inbounds
 
 RESULTS = Path(__file__).parent / "results"
+#: What can be made again: tables to ask, environments of peers, results of shortened runs.
+BUILD = Path(__file__).parents[1] / "build" / "benchmarks"
+#: ``BENCH_QUICK=1`` in the environment shortens every benchmark, for a trial; the tables then go to ``BUILD``.
+QUICK = os.environ.get("BENCH_QUICK", "") not in ("", "0")
 
 
 class OverLimit(BaseException):
@@ -165,14 +169,25 @@ def machine() -> dict[str, Any]:
     }
 
 
+def origin(name: str, about: dict[str, Any]) -> str:
+    """Which benchmark wrote a table, when shortened so, and on what machine, with all versions that are known."""
+    spelt = {"python": "Python", "duckdb": "DuckDB", "narwhals": "Narwhals"}
+    versions = [f"{spelt.get(k, k)} {v}" for k, v in about.items() if isinstance(v, str) and k != "system"]
+    trial = " **Shortened run: not a result.**" if QUICK else ""
+    where = f"Machine: {about['system']}, {about['cores']} cores; {', '.join(versions)}."
+    return f"Written by `python -m benchmarks {name}`. {where}{trial}"
+
+
 def write(name: str, text: str, data: dict[str, Any]) -> list[str]:
-    """Write both result files; returns their names."""
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
-    (RESULTS / f"{name}.json").write_text(
-        json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
-    )
-    return [f"benchmarks/results/{name}.{ending}" for ending in ("md", "json")]
+    """Write both result files, those of a shortened run where they cannot be taken for results; returns their names."""
+    folder = BUILD if QUICK else RESULTS
+    folder.mkdir(parents=True, exist_ok=True)
+    title, _, rest = text.partition("\n")
+    text = f"{title}\n\n{origin(name, data['machine'])}\n{rest}"
+    whole = json.dumps({**data, "quick": QUICK}, indent=1, ensure_ascii=False, allow_nan=False)
+    (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    (folder / f"{name}.json").write_text(whole + "\n", encoding="utf-8")
+    return [f"{folder.relative_to(BUILD.parents[1])}/{name}.{ending}" for ending in ("md", "json")]
 
 
 def progress(line: str) -> None:

@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 import gc
-import json
 import math
 import multiprocessing
-import os
 import statistics
 import time
 import tracemalloc
@@ -25,9 +23,7 @@ from scipy.stats import truncnorm
 
 import inbounds as ib
 from benchmarks import peers
-from benchmarks.report import machine, peak_memory, power, progress, table, write
-
-QUICK = os.environ.get("BENCH_QUICK", "") not in ("", "0")
+from benchmarks.report import QUICK, machine, peak_memory, power, progress, table, write
 
 SIZES = (1, 10**3, 10**5) if QUICK else (1, 10**3, 10**6, 10**7)
 AIMED = SIZES[2]  # the size the aims are about
@@ -119,24 +115,12 @@ def main() -> list[str]:
     speed, share, asked = measure_speed()
     data = {
         "machine": {**machine(), "processor_share": round(share, 3)},
-        "quick": QUICK,
         "speed": speed,
         "peers": summarise_peers(asked),
         "memory": [in_fresh_process(measure_memory, f, k, MEMORY_SIZE) for f in FAMILIES for k in KINDS],
         "stream": [in_fresh_process(measure_stream, f, k, STREAM_CHUNK, STREAM_CHUNKS) for f, k in STREAMED],
     }
-    return finish("sampling", render(data), data)
-
-
-def finish(name: str, text: str, data: dict[str, Any]) -> list[str]:
-    """Write the result files; those of a shortened run where they cannot be taken for results."""
-    if not QUICK:
-        return write(name, text, data)
-    folder = Path(__file__).parents[1] / "build" / "benchmarks"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.md").write_text(text, encoding="utf-8")
-    (folder / f"{name}.json").write_text(json.dumps(data, indent=1, allow_nan=False), encoding="utf-8")
-    return [f"build/benchmarks/{name}.{ending}" for ending in ("md", "json")]
+    return write("sampling", render(data), data)
 
 
 def make(family: str, kind: str) -> ib.Laplace | ib.Gaussian:
@@ -440,10 +424,6 @@ def render(data: dict[str, Any]) -> str:
     m = data["machine"]
     parts = [
         "# Sampling: how long a release takes",
-        "Written by `python -m benchmarks sampling`. "
-        f"Machine: {m['system']}, {m['cores']} cores; Python {m['python']}, numpy {m['numpy']}, scipy {m['scipy']}, "
-        f"inbounds {m['inbounds']}.",
-        *(["**Shortened run: not a result.**"] if data["quick"] else []),
         "Times are processor times a value of `release(array).value`, on one core: all that a caller waits for, with "
         "the check of the true values. All rows run in the same rounds, in random order within a round "
         f"({', '.join(f'{ROUNDS[n]} at {power(n)}' for n in SIZES)}). The true values are uniform in the domain, not "

@@ -16,8 +16,8 @@ import numpy as np
 
 import inbounds as ib
 from benchmarks import peers
-from benchmarks.report import machine, progress, table
-from benchmarks.sampling import FAMILIES, QUICK, each, finish
+from benchmarks.report import QUICK, machine, progress, table, write
+from benchmarks.sampling import FAMILIES, each
 
 COUNT = 65_536  # equal true values in an array
 CALLS = 200  # releases of one number that are timed together
@@ -76,8 +76,8 @@ def main() -> list[str]:
     cases = [(f, k, r) for f in FAMILIES for k, kind in KINDS.items() for r in (RATIOS if kind.width else (None,))]
     arrays = [measure("arrays", i, len(cases), *case) for i, case in enumerate(cases, start=1)]
     scalars = [measure("scalars", i, len(cases), *case) for i, case in enumerate(cases, start=1)]
-    data = {"machine": machine(), "quick": QUICK, "arrays": arrays, "scalars": scalars, "peer": ask_peer()}
-    return finish("timing_leak", render(data), data)
+    data = {"machine": machine(), "arrays": arrays, "scalars": scalars, "peer": ask_peer()}
+    return write("timing_leak", render(data), data)
 
 
 # ---------------------------------------------------------------- measuring
@@ -197,14 +197,9 @@ def ask_peer() -> dict[str, Any]:
 
 
 def render(data: dict[str, Any]) -> str:
-    m = data["machine"]
     peer = data["peer"]
     parts = [
         "# Timing: does it tell where the true value lies?",
-        "Written by `python -m benchmarks timing_leak`. "
-        f"Machine: {m['system']}, {m['cores']} cores; Python {m['python']}, numpy {m['numpy']}, scipy {m['scipy']}, "
-        f"inbounds {m['inbounds']}.",
-        *(["**Shortened run: not a result.**"] if data["quick"] else []),
         "The time of `release` with the true value at a wall, or elsewhere, over the time with it in the middle of the "
         "domain. Processor times, in rounds in which all places come in random order; the median of the ratios within "
         "a round, and after ± its standard error, from a bootstrap over the rounds. `middle again` is the middle "

@@ -11,7 +11,7 @@ import pytest
 import inbounds as ib
 from inbounds import advice
 from inbounds.advice import KINDS
-from inbounds.inference.posterior import risk
+from inbounds.inference.risk import risk
 from inbounds.mechanism import denoised
 
 RANGE = ib.Integers(0, 12)
@@ -352,3 +352,84 @@ def test_every_kind_is_used_somewhere() -> None:
     for target in ({"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-3}):
         seen |= {entry.name for entry in ib.compare(ib.Integers(0, 8), sensitivity=1, optimum=False, **target)}
     assert seen == set(KINDS)
+
+
+# --- figures under a prior, and at the worst true value
+
+
+def clamped_ends(q: np.ndarray, width: float, scale: float) -> np.ndarray:
+    """The probability that Laplace noise at q is moved to an end of 0..width."""
+    return 0.5 * (np.exp(-q / scale) + np.exp(-(width - q) / scale))
+
+
+def test_averages_follow_a_narrow_prior() -> None:
+    domain = ib.Interval(0, 1000)
+
+    def near(q: np.ndarray) -> np.ndarray:
+        return (np.abs(q - 430.0) < 20.0) * 1.0
+
+    clamped = ib.compare(domain, sensitivity=1, epsilon=1.0, prior=near, optimum=False)["clamped Laplace"]
+    assert clamped.average.rmse == pytest.approx(math.sqrt(2.0), rel=1e-9)
+    assert 0.0 <= clamped.average.ends < 1e-9
+    low, high = clamped.mechanism.interval(430.0)
+    assert clamped.average.width == pytest.approx(high - low, rel=1e-2)
+    reached = ib.for_accuracy(domain, sensitivity=1, error=2.0, prior=near, kinds="clamped Laplace")
+    assert reached.epsilon == pytest.approx(math.sqrt(2.0) / 2.0, rel=2e-3)
+
+
+@pytest.mark.parametrize("width", [10.0, 1000.0])
+def test_average_mass_at_the_ends_is_exact(width: float) -> None:
+    compared = ib.compare(ib.Interval(0, width), sensitivity=1, epsilon=1.0, optimum=False)
+    scale = compared["clamped Laplace"].mechanism.scale
+    assert compared["clamped Laplace"].average.ends == pytest.approx(scale * -math.expm1(-width / scale) / width)
+    assert compared["truncated Laplace"].average.ends == 0.0
+    bias = compared["clamped Laplace"].average.bias
+    # noise moved to an end is as far off as it went beyond: (b/2) |e^(-q/b) - e^(-(w-q)/b)|, averaged
+    assert bias == pytest.approx(
+        scale**2 * (1.0 - 2.0 * math.exp(-width / 2 / scale) + math.exp(-width / scale)) / width
+    )
+
+
+def test_an_average_far_along_a_half_line() -> None:
+    far = ib.compare(
+        ib.Interval(0, math.inf), sensitivity=1, epsilon=1.0, prior=lambda q: np.exp(-q / 1000.0), optimum=False
+    )
+    assert far["clamped Laplace"].average.ends == pytest.approx(0.5 / 1001.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("prior", [([5.0], [1.0]), lambda q: (np.abs(q - 5.0) < 0.5) * 1.0, None])
+def test_the_worst_case_is_that_of_the_domain_whatever_the_prior(prior: object) -> None:
+    compared = ib.compare(ib.Interval(0, 10), sensitivity=1, epsilon=1.0, prior=prior, optimum=False)
+    clamped = compared["clamped Laplace"]
+    assert clamped.worst.ends == pytest.approx(float(clamped_ends(np.array(0.0), 10.0, 1.0)), rel=1e-9)
+    widest = max(
+        ib.compare(ib.Interval(0, 10), sensitivity=1, epsilon=1.0, at=q, optimum=False)["clamped Laplace"].worst.width
+        for q in (0.0, 2.5, 5.0)
+    )
+    assert clamped.worst.width >= 0.98 * widest
+
+
+def test_the_optimum_for_the_worst_case_needs_no_prior() -> None:
+    compared = ib.compare(ib.Integers(0, 10), sensitivity=1, epsilon=1.0, criterion="worst", prior=lambda q: 1.0 + q)
+    assert compared.limit is not None
+    assert compared.limit.attained
+
+
+def test_accuracy_of_the_optimum_beyond_epsilon_16() -> None:
+    reached = ib.for_accuracy(ib.Integers(0, 12), sensitivity=12, error=1e-3, kinds="optimum")
+    assert 16.0 < reached.epsilon < 30.0
+    with pytest.raises(ib.UnreachableTarget, match="up to 30"):
+        ib.for_accuracy(ib.Integers(0, 12), sensitivity=12, error=1e-9, kinds="optimum")
+    with pytest.raises(ib.ParameterError, match="kinds must be without 'optimum'"):
+        ib.for_accuracy(ib.Interval(0, 12), sensitivity=12, error=1.0, kinds="optimum")
+
+
+def test_what_is_shown_of_one_true_value() -> None:
+    here = ib.compare(ib.Interval(0, 10), sensitivity=1, epsilon=1.0, at=2.0, level=0.999, optimum=False)
+    heads = str(here).splitlines()[0]
+    assert heads.split() == ["mechanism", "rmse", "mae", "|bias|", "at", "the", "ends", "99.9%", "width"]
+    assert here._repr_html_().count("<th>") == 6
+
+
+def test_smooth_on_whole_numbers_is_not_called_a_density() -> None:
+    assert "density" not in ib.recommend(ib.Integers(0, 10), sensitivity=1, epsilon=1.0, criterion="smooth").reason

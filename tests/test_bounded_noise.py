@@ -194,6 +194,29 @@ def test_calibration_on_whole_numbers_is_the_smallest(m: int, epsilon: float, de
         assert less.delta(epsilon) > delta
 
 
+@pytest.mark.parametrize("change", [2**35, 2**43])
+def test_calibration_on_many_whole_numbers_takes_few_trials(change: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left to rounding is more than a hundred thousand steps of 1."""
+    domain, tried = ib.Integers(0, 2**53), []
+    first = ib.BoundedLaplace.__init__
+
+    def counted(self: Any, *given: Any, **more: Any) -> None:
+        tried.append(more["bound"])
+        assert len(tried) < 100
+        first(self, *given, **more)
+
+    monkeypatch.setattr(ib.BoundedLaplace, "__init__", counted)
+    made = ib.BoundedLaplace.calibrate(domain, sensitivity=change, epsilon=1e-2, delta=1e-6)
+    assert made.delta(1e-2) <= 1e-6
+    less = ib.BoundedLaplace(domain, scale=made.scale, bound=made.bound - 1, sensitivity=change)
+    assert less.delta(1e-2) > 1e-6
+
+
+def test_a_bound_that_whole_numbers_do_not_hold_is_refused() -> None:
+    with pytest.raises(ib.ParameterError, match=r"bound must be a finite number in \[1, 9007199254740992\]"):
+        ib.BoundedLaplace.calibrate(ib.Integers(0, 2**53), sensitivity=2**45, epsilon=1e-2, delta=1e-6)
+
+
 def test_clamping_to_a_narrow_range_gives_pure_privacy() -> None:
     wide = ib.BoundedLaplace.calibrate(ib.Interval(0, 100), sensitivity=1.0, epsilon=1.0, delta=1e-6)
     narrow = ib.BoundedLaplace(ib.Interval(0, 5), scale=wide.scale, bound=wide.bound, sensitivity=1.0)

@@ -87,6 +87,40 @@ def test_rho_adds_up(kind: Any, rho: float) -> None:
     assert budget.spent(budget.charge(mechanism.event()))["rho"] <= rho
 
 
+@pytest.mark.parametrize("number", [1 / 3, math.log(3), math.pi / 1e4, 0.7, 1e-9 * (2 - 2**-52)])
+def test_a_budget_pays_for_its_own_number_once(number: float) -> None:
+    for budget, event in ((ib.Budget(epsilon=number), Pure(number)), (ib.Budget(rho=number), Zcdp(number))):
+        charge = budget.charge(event)
+        assert budget.admits(charge)
+        assert budget.covers(charge, event)
+        assert set(budget.spent(charge).values()) == {number}
+        assert set(budget.remaining(charge).values()) == {0.0}
+        for more in (Pure(1e-100), Zcdp(1e-100), event):
+            assert not budget.admits(plus(charge, budget.charge(more)))
+        assert budget.admits(plus(charge, budget.charge(Repeated(type(event)(0.0), 9))))
+        larger = type(event)(math.nextafter(number, INF))
+        assert not budget.admits(budget.charge(larger))
+        assert not budget.admits(plus(budget.charge(type(event)(1e-100)), charge))
+    mechanism = ib.Laplace.calibrate(UNIT, sensitivity=0.5, epsilon=1 / 3)
+    assert how_many(ib.Budget(epsilon=1 / 3), mechanism.event()) == 1
+
+
+@given(st.floats(1e-8, 2e-8), st.lists(st.floats(0.0, 1.5e-8), min_size=1, max_size=6))
+@settings(max_examples=300, deadline=None)
+def test_what_is_admitted_is_within_the_decimal(number: float, asked: list[float]) -> None:
+    """At a few units, where rounding shows most."""
+    for budget, kind, scale in ((ib.Budget(epsilon=number), Pure, 1.0), (ib.Budget(rho=number * 1e-3), Zcdp, 1e-3)):
+        used, spent = budget.zero(), Fraction(0)
+        for x in (*asked, number):
+            event: Any = kind(x * scale if x * scale >= 1e-100 else 0.0)
+            more = plus(used, budget.charge(event))
+            if budget.admits(more):
+                used = more
+                spent += Fraction(repr(x * scale if x * scale >= 1e-100 else 0.0))
+        assert spent <= Fraction(repr(float(budget.epsilon or budget.rho or 0.0)))
+        assert spent <= Fraction(repr(next(iter(budget.spent(used).values()))))
+
+
 def test_a_hair_too_much_is_too_much() -> None:
     budget = ib.Budget(epsilon=0.3)
     assert not budget.admits(budget.charge(Repeated(Pure(0.100000001), 3)))
@@ -173,6 +207,8 @@ def test_a_recorded_charge_covers_its_event_up_to_the_last_digit() -> None:
     assert whole[2] == 1
     assert budget.covers(whole, Pure(0.5)), "whatever is within the budget may have taken all of it"
     assert not budget.covers(whole, Pure(1.5))
+    assert budget.covers(whole, Approximate(1.0, 1e-6 * (1 + 1e-11))), "so may the profile of another machine"
+    assert not budget.covers(whole, Approximate(1.0, 1e-6 * (1 + 1e-6)))
 
 
 def test_budgets_are_values() -> None:
@@ -250,6 +286,19 @@ def test_a_refusal_says_everything_in_significant_digits() -> None:
         "It needs epsilon 2e-9; left for one release: epsilon 1e-9; spent: epsilon 0.299999999; short by epsilon 1e-9."
         in str(error)
     )
+
+
+def test_what_is_lacking_is_a_decimal() -> None:
+    budget = ib.Budget(epsilon=0.4, delta=1e-6)
+    error = budget.refusal(budget.charge(Pure(0.1)), budget.charge(Approximate(0.4, 1e-6)))
+    assert error.shortfall["epsilon"] == 0.1
+    assert "short by epsilon 0.1 and" in str(error)
+
+
+def test_what_took_the_whole_budget_spent_all_of_it() -> None:
+    for epsilon, delta in ((1 / 3, 1e-6), (0.1, 1e-7 / 3)):
+        budget = ib.Budget(epsilon=epsilon, delta=delta)
+        assert budget.spent(budget.charge(Approximate(epsilon, delta))) == {"epsilon": epsilon, "delta": delta}
 
 
 def test_what_remains_fits_and_a_little_more_does_not() -> None:

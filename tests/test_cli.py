@@ -13,6 +13,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import pytest
 import inbounds as ib
 from inbounds import auditing
 from inbounds.cli import app as commands
-from inbounds.cli import main, output, program
+from inbounds.cli import main, output, words
 from inbounds.cli.app import app
 from inbounds.papers import report
 from tests.cli_support import entries, produced, run, run_json, same, write_visits
@@ -56,7 +57,7 @@ ORDINARY = {
     "--version": (0, f"inbounds {ib.__version__}"),
     "--help": (0, "calibrate"),
     "calibrate --help": (0, "inbounds calibrate gaussian --box 0:10,1:9 --l2 4.47 --epsilon 0.1 --json"),
-    "guarantee --help": (0, "inbounds guarantee event.json --delta 1e-6"),
+    "guarantee --help": (0, "inbounds guarantee release.json --delta 1e-6"),
     "audit --help": (0, "inbounds audit laplace --interval 0 10"),
     "reproduce --help": (0, "inbounds reproduce chen-hale fu"),
 }
@@ -106,7 +107,14 @@ WRONG = {
     f"calibrate laplace {AGE}": ("ParameterError", "For instance --epsilon 1."),
     f"calibrate laplace {AGE} --epsilon 1 --rho 1": ("ParameterError", "got --epsilon and --rho."),
     f"calibrate laplace {AGE} --epsilon nan": ("ParameterError", "Typical values: 0.01 to 10."),
-    f"calibrate laplace {AGE} --epsilon 1 --edges clip": ("ParameterError", "'truncate', 'clamp', 'ignore'"),
+    f"calibrate laplace {AGE} --epsilon 1 --edges clip": (
+        "ParameterError",
+        "got 'clip'. For instance --edges truncate.",
+    ),
+    f"compare {AGE} --epsilon 1 --criterion best": (
+        "ParameterError",
+        "inbounds: --criterion must be one of 'average',",
+    ),
     f"calibrate laplace {AGE} --rdp 8 --json": ("ParameterError", "--rdp 8 0.5."),
     "calibrate gaussian --interval 0 inf --sensitivity 1 --epsilon 1": ("UnreachableTarget", "Give delta as well"),
     "calibrate gaussian --box 0:1,3 --l2 1 --epsilon 1": ("ParameterTypeError", "--box 0:10,1:9."),
@@ -166,6 +174,22 @@ def test_a_record_is_enough_to_recompute_the_guarantee(record: tuple[Any, Path])
     assert "denoised" in text
     assert "delta = 1e-09" in text
     assert "0.6 (exact: sum of pure losses)" in text
+
+
+@pytest.mark.parametrize("kind", ["release", "guarantee", "report", "explanation"])
+def test_what_a_command_printed_is_a_record(record: tuple[Any, Path], kind: str) -> None:
+    event, file = record
+    parts = {"report": "answers", "explanation": "plans"}
+    one: dict[str, Any] = {"name": "a", "event": event.to_json()}
+    whole = {"format": f"inbounds.{kind}", "version": 1} | ({parts[kind]: [one, one]} if kind in parts else one)
+    file.write_text(json.dumps(whole))
+    expected = ib.events.Composed([event, event]) if kind in parts else event
+    found = run_json(f"guarantee {file}")
+    assert found["event"] == expected.to_json()
+    assert found["guarantee"][0]["value"] == expected.guarantee().epsilon()
+    for broken in (whole | {"event": 3, "answers": [{}], "plans": [7]}, {"format": whole["format"]}, [whole]):
+        file.write_text(json.dumps(broken))
+        assert run(f"guarantee {file}").exit_code == 2
 
 
 def test_wrong_records(record: tuple[Any, Path]) -> None:
@@ -449,6 +473,27 @@ def test_a_terminal_sees_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "calibrating" in terminal.text
 
 
+def test_elsewhere_a_line_tells_that_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output, "_SOON", 0.02)
+    monkeypatch.setattr(output, "_AGAIN", 0.01)
+    with output.working("asking"):
+        time.sleep(0.3)
+    with output.steps(["age", "people"]) as told:
+        told("people: asking")
+        time.sleep(0.3)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    first, again, *more = printed.err.splitlines()
+    assert first == again == "inbounds: still asking, 0 s"
+    assert more.count("people: asking") == 1
+    assert more[-1] == "inbounds: still at work (people: asking), 0 s"
+    with output.working("quick work"):
+        pass
+    assert capsys.readouterr().err == ""
+
+
 # ---------------------------------------------------------------- as a program
 
 
@@ -465,6 +510,20 @@ def test_the_module_fails_in_one_line() -> None:
     done = python_m("calibrate", "laplace", "--interval", "0", "1", "--sensitivity", "2", "--epsilon", "1")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", ["guarantee --help", f"guarantee laplace {AGE} --scale 1 --json", "--version"])
+def test_nobody_reads_on(words: str) -> None:
+    """As after ``| head``: no traceback, and not the exit code of a finding, be it much or little that is printed."""
+    line = f"{sys.executable} -m inbounds {words} | head -c 0; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_nobody_listens() -> None:
+    line = f"{sys.executable} -m inbounds guarantee laplace {AGE} --scale 1 >&-"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_module_refutes() -> None:
@@ -508,9 +567,20 @@ def test_pictures_need_their_extra(monkeypatch: pytest.MonkeyPatch, words: str) 
 
 def test_words_of_python_become_options_and_values_stay() -> None:
     text = "Budget(epsilon=1.0): 'keys=' as delta=1e-6 or keys=; Laplace(Box([0.0], [1.0]), sensitivity=L2(value=4.5))"
-    assert program._spoken(text, False) == text.replace("as delta=1e-6", "as --delta 1e-6").replace("keys=;", "--keys;")
-    assert program._spoken("lower max_groups: got None; got None.", False) == "lower --max-groups: got None; got none."
-    assert program._spoken("As group_by(..., max_groups=3): max_rows", True) == "As max_groups = 3: max_rows"
+    assert words.spoken(text) == text.replace("as delta=1e-6", "as --delta 1e-6").replace("keys=;", "--keys;")
+    assert words.spoken("lower max_groups: got None; got None.") == "lower --max-groups: got None; got none."
+    assert words.spoken("As group_by(..., max_groups=3): max_rows.", in_file=True) == "As max_groups = 3: max_rows."
+
+
+def test_what_to_do_next_is_something_that_can_be_typed() -> None:
+    """Of sentences of the package that speak of Python."""
+    exceeded = ib.Budget(epsilon=1, delta=1e-6).refusal((0,) * 12, (10**9, 10**18, *(0,) * 10))
+    assert "--own of 'inbounds budget create' sets this share." in words.spoken(str(exceeded))
+    kept = "A scope keeps its budget: open it without one, or make another."
+    assert "leave out --budget-epsilon," in words.spoken(kept)
+    assert "leave out epsilon, delta, rho and renews in [budget]" in words.spoken(kept, in_file=True)
+    lost = "The budget is spent and the answer is not recorded; commit may be tried again."
+    assert words.spoken(lost) == "The budget is spent and the answer is not recorded."
 
 
 def test_errors_may_be_left_to_the_caller() -> None:
@@ -530,8 +600,6 @@ def prepare_guide() -> None:
     """The files that the guide speaks of; it shows the one with the questions itself."""
     write_visits(Path(), 3000)
     Path("mean_age.txt").write_text(f"{MEAN_AGE}\n")
-    age = ib.Laplace.calibrate(ib.Interval(0, 120), sensitivity=0.5, epsilon=0.3)
-    Path("event.json").write_text(json.dumps(age.event().to_json()))
     (questions,) = re.findall(r"^```toml\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     Path("questions.toml").write_text(questions, encoding="utf-8")
 

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 import inbounds as ib
-from inbounds.cli import questions
+from inbounds.cli import program, questions
 from inbounds.cli.asking import Run
-from inbounds.errors import InboundsError, QueryFailed
+from inbounds.cli.report import Report
+from inbounds.errors import InboundsError, LedgerCorrupt, LedgerUnavailable, QueryFailed
 from inbounds.ledger import Ledger
 from inbounds.query import Request
 from tests.cli_support import QUESTIONS, run, run_json, write_visits
@@ -132,7 +133,7 @@ SAME: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("line", SAME)
 def test_what_is_asked_is_what_python_would_ask(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Run] = []
-    monkeypatch.setattr(Run, "explain", lambda self, **how: seen.append(self))
+    monkeypatch.setattr(Run, "explain", lambda self, ledger, **how: seen.append(self))
     assert run(f"{line} --explain").exit_code == 0
     ((asked,),) = [one.plans for one in seen]
     plan = SAME[line]()
@@ -251,7 +252,7 @@ def test_a_budget_is_made_when_all_is_checked() -> None:
     assert "new.db, visits (not there yet; asking makes it)" in run(f"{line} --explain").stdout
     assert "new.db" not in files()
     text = run(line).stdout
-    assert "made       new.db: visits, Budget(epsilon=1.0)" in text
+    assert "made       new.db, visits: Budget(epsilon=1.0)" in text
     assert "made" not in run(line).stdout
     assert run(line.replace("--budget-epsilon 1", "--budget-epsilon 2")).exit_code == 2
     below = line.replace("scope visits", "scope visits/alice")
@@ -262,10 +263,113 @@ def test_a_budget_is_made_when_all_is_checked() -> None:
     assert run(below.replace("visits/alice", "nobody/alice")).exit_code == 2
 
 
+@pytest.mark.parametrize("below", ["visits/own", "visits/new --budget-epsilon 9"])
+def test_a_scope_above_without_room_is_told(scope: Any, below: str) -> None:
+    """Of a scope that is there, and of one that asking would make."""
+    scope._ledger.scope("own", budget=ib.Budget(epsilon=9), parent=scope)
+    line = f"{UNIT} --ledger budget.db --scope {below} --count-units"
+    told = run_json(f"{line} --epsilon 1.5 --explain")
+    assert (told["fits"], told["refused_by"], told["cost"]) == (False, "visits", {"epsilon": 1.5})
+    text = " ".join(run(f"{line} --epsilon 1.5 --explain").stdout.split())
+    assert "there is no room for this release" in text
+    assert "Refused by the scope 'visits'." in text
+    assert "has room" not in text
+    refused = run_json(f"{line} --epsilon 1.5", code=4)["error"]
+    assert "Refused by the scope 'visits'." in refused["message"]
+    told = run_json(f"{line} --epsilon 0.5 --explain")
+    assert (told["fits"], told["refused_by"]) == (True, None)
+    asked = run_json(f"{line} --epsilon 0.5")
+    assert asked["answers"][0]["event"] == told["plans"][0]["event"]  # which has the whole name of the scope
+
+
+def test_nothing_can_be_spent_from_a_scope_that_is_not_made(scope: Any) -> None:
+    planned = scope._ledger.scope(("visits", "new"), budget=ib.Budget(epsilon=0.7), create=False)
+    assert (planned.exists, scope.exists) == (False, True)
+    assert planned.parent.path == ("visits",)
+    assert planned.remaining() == {"epsilon": 0.7}
+    half = ib.events.Pure(0.5)
+    assert planned.without_room(half) is None
+    assert planned.without_room(half, half).path == ("visits", "new")
+    assert planned.without_room(half, half, half).path == ("visits",)
+    with pytest.raises(ib.errors.LedgerCorrupt):
+        planned.reserve(half)
+    assert scope.spent() == {"epsilon": 0.0}
+    assert [made.path for made in scope._ledger.scopes()] == [("visits",)]
+    assert scope._ledger.scope("visits", budget=ib.Budget(epsilon=1), create=False).exists
+
+
+def test_a_mistyped_scope_is_no_second_budget(scope: Any) -> None:
+    line = f"{UNIT} --ledger budget.db --count-units --epsilon 0.1"
+    assert "got 'visit'. Did you mean 'visits'?" in run(f"{line} --scope visit").stderr
+    assert "'inbounds budget create' makes one." in run(f"{line} --scope nothing").stderr
+    assert [made.path for made in scope._ledger.scopes()] == [("visits",)]
+
+
+# ---------------------------------------------------------------- passwords
+
+PLACE = "postgresql://db.example:5432/privacy"
+PASSWORD = "hunter2"
+URL = f"postgresql://me:{PASSWORD}@db.example/privacy"
+
+
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the place of a database, its ledger in memory, which names itself as the database would."""
+
+    def opened(where: str, *, create: bool = False) -> Ledger:
+        assert where == URL
+        ledger = Ledger.open(":memory:")
+        ledger._store.shown = PLACE
+        return ledger
+
+    monkeypatch.setattr(questions, "open_ledger", opened)
+
+
+@pytest.mark.parametrize("form", ["", "--json", "--csv", "--markdown", "--output a.md", "--output a.json", "--explain",
+                                  "--explain --json", "--sql"])  # fmt: skip
+def test_no_form_of_an_answer_shows_a_password(form: str, database: None) -> None:
+    Path("questions.toml").write_text(QUESTIONS.replace("answers.db", URL))
+    options = f"{UNIT} --count-units --epsilon 0.1 --budget-epsilon 1 --ledger {URL} --scope visits"
+    for line in (options, "query questions.toml"):
+        before = files()
+        result = run(f"{line} {form}", width=200)
+        assert result.exit_code == 0, result.output
+        written = [Path(name).read_text() for name in files() - before]
+        if form in ("", "--markdown", "--explain"):
+            assert f"{PLACE}, visits" in result.stdout
+        assert not any(PASSWORD in text for text in (result.stdout, result.stderr, *written))
+        for name in files() - before:
+            Path(name).unlink()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [f"{UNIT} --count-units --epsilon 0.1 --ledger {URL} --scope visits", f"budget show {URL}", f"budget export {URL}",
+     f"budget create {URL} visits --epsilon 1", f"budget verify {URL}", f"budget history {URL}",
+     f"release laplace --interval 0 1 --sensitivity 1 --epsilon 1 --value 0 --ledger {URL} --scope visits"],
+)  # fmt: skip
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_no_error_shows_a_password(line: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def foreign(*_: Any, **__: Any) -> Ledger:
+        raise LedgerCorrupt(f"Ledger: {PLACE} is not a ledger.")
+
+    monkeypatch.setattr(Ledger, "open", foreign)
+    result = run(f"{line} {form}")
+    assert result.exit_code == 2
+    assert "This is not a ledger: check the path." in result.output
+    assert PASSWORD not in result.output
+
+
+def test_help_says_where_a_password_belongs() -> None:
+    for command in ("query", "release", "budget create", "budget show"):
+        words = " ".join(run(f"{command} --help", width=200).stdout.replace("│", " ").split())
+        assert "A password belongs in ~/.pgpass (or the file that PGPASSFILE names), not in the URL." in words
+
+
 # ---------------------------------------------------------------- a file
 
 
-def test_a_file_is_one_run_with_one_price() -> None:
+def test_a_file_is_one_run() -> None:
     before = files()
     told = run_json("query questions.toml --explain")
     assert told["cost"] == {"epsilon": pytest.approx(1.2)}
@@ -395,7 +499,10 @@ def test_too_much_for_all_is_refused_for_all() -> None:
     Path("questions.toml").write_text(QUESTIONS.replace("epsilon = 2\n", "epsilon = 1\n"))
     result = run("query questions.toml")
     assert result.exit_code == 4
-    assert "Refused by the scope 'visits' for all questions together: none was asked." in result.stderr
+    refused = "Refused by the scope 'visits'. This is the price of all questions together: none was asked."
+    assert refused in result.stderr
+    told = run_json("query questions.toml --explain")
+    assert (told["fits"], told["refused_by"]) == (False, "visits")
     with Ledger.open("answers.db", create=False) as ledger:
         assert [record.kind for record in ledger.scope("visits").history()] == ["scope"]
         top = ledger.scope("top", budget=ib.Budget(epsilon=0.6))
@@ -404,7 +511,12 @@ def test_too_much_for_all_is_refused_for_all() -> None:
     Path("questions.toml").write_text(below)
     result = run("query questions.toml")
     assert result.exit_code == 4
-    assert "Refused by the scope 'top' for all questions together" in result.stderr
+    assert "Refused by the scope 'top'. This is the price of all questions together" in result.stderr
+    told = run_json("query questions.toml --explain")
+    assert (told["fits"], told["refused_by"]) == (False, "top")
+    text = " ".join(run("query questions.toml --explain").stdout.split())
+    assert "Refused by the scope 'top'. ledger" in text
+    assert "has room" not in text.split("All together")[1]
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, at: int) -> None:
@@ -424,23 +536,66 @@ def test_what_was_answered_before_a_failure_is_kept(monkeypatch: pytest.MonkeyPa
     failing(monkeypatch, QueryFailed("query: the engine failed."), 2)
     result = run("query questions.toml --json --output some.csv")
     found = json.loads(result.stdout)
-    assert result.exit_code == 2
+    assert result.exit_code == 6
     assert [reply["name"] for reply in found["answers"]] == ["people"]
-    assert found["error"]["type"] == "QueryFailed"
+    assert (found["error"]["type"], found["error"]["spent"]) == ("QueryFailed", True)
     for words in ("Its price is spent nevertheless.", "In question 'age' of questions.toml.", "is shown: 1 of 3."):
         assert words in found["error"]["message"]
     assert found["budget"]["spent"] == {"epsilon": 0.7}
     assert found["cost"] == {"epsilon": 0.2}
     assert len(Path("some.csv").read_text().splitlines()) == 2
-    stuck = run("query questions.toml")
-    assert stuck.exit_code == 2
-    assert "has no answer" in stuck.stderr
+    stuck = run_json("query questions.toml", code=6)["error"]
+    assert "has no answer" in stuck["message"]
+    assert stuck["spent"] is True
     Path("questions.toml").write_text(QUESTIONS.replace("2026-11-16", "again"))
     failing(monkeypatch, QueryFailed("query: the engine failed."), 2)
     result = run("query questions.toml")
-    assert result.exit_code == 2
+    assert result.exit_code == 6
     assert result.stdout.startswith("answer ")
     assert result.stderr.splitlines()[-1].startswith("Error: query: the engine failed.")
+
+
+@pytest.mark.parametrize("asked", ["--count-units", "--suggest-bounds age"])
+def test_what_is_paid_and_not_answered_has_an_exit_code(
+    scope: Any, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that nothing tries again by itself, and pays again."""
+    line = f"{UNIT} {LEDGER} {asked} --epsilon 0.2"
+    with monkeypatch.context() as patched:
+        failing(patched, QueryFailed("query: the engine failed."), 1)
+        failed = run_json(line, code=6)["error"]
+    assert (failed["type"], failed["spent"]) == ("QueryFailed", True)
+    assert failed["message"].endswith("Its price is spent nevertheless.")
+    with monkeypatch.context() as patched:
+        failing(patched, ValueError(SECRET), 1)
+        result = run(f"{line} --json")
+    assert (result.exit_code, json.loads(result.stdout)["error"]["spent"]) == (70, True)
+    assert scope.spent() == {"epsilon": 0.4}
+    assert "spent" not in run_json(f"{line} --by age --keys x", code=2)["error"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "spent"),
+    [
+        (LedgerUnavailable("Ledger: it is locked."), 5, {}),
+        (LedgerUnavailable("It may have been recorded, and then counts as spent.", None), 6, {"spent": None}),
+        (LedgerUnavailable("The budget is spent and the answer is not recorded; commit may be tried again."), 6,
+         {"spent": True}),
+    ],
+)  # fmt: skip
+def test_a_lost_ledger_tells_what_is_spent(error: Exception, code: int, spent: dict[str, Any]) -> None:
+    found = program.told(error, in_file=False)
+    assert (found[0], {name: found[1][name] for name in found[1] if name == "spent"}) == (code, spent)
+    assert "try again" not in found[1]["message"] or code == 5
+
+
+def test_answers_are_written_though_nobody_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(Report, "print", broken)
+    run(f"{UNIT} {ALONE} --count-units --epsilon 0.5 --output all.csv")
+    assert len(Path("all.csv").read_text().splitlines()) == 2
 
 
 @pytest.mark.parametrize("line", [f"{UNIT} {ALONE} --count-units --epsilon 0.5", "query questions.toml",
@@ -492,7 +647,8 @@ WRONG = {
     QUESTIONS.replace("epsilon = 0.2\n", 'epsilon = "x"\n'): "epsilon must be a finite number",
     QUESTIONS.replace("epsilon = 2\n", "epsilon = -2\n"): "Budget: epsilon must be",
     QUESTIONS.replace('scope = "visits"\n', ""): "ledger and scope must be given together; got one of them.",
-    QUESTIONS.split("[budget]")[0]: "the budget must be given by epsilon, rho; got none.",
+    QUESTIONS.split("[budget]")[0]: "key must be used with a ledger; got '2026-11-16'.",
+    QUESTIONS.split("[budget]")[0][QUESTIONS.index("[data]"):]: "the budget must be given by epsilon, rho; got none.",
     QUESTIONS.split("[[question]]")[0]: "question must be given; got none. As [[question]] with",
     QUESTIONS.replace('ledger = "answers.db"\nscope = "visits"\n', ""): "key must be used with a ledger; got '2026",
     QUESTIONS.replace('unit = "patient"\n', ""): "exactly one of unit, unit_is_row; got none. As unit = \"patient\"",
@@ -615,9 +771,9 @@ weight = 2
                 tried += 1
                 if tried % every:
                     continue
-                ledger, scope, _ = inquiry.account.look()
+                ledger, scope = inquiry.account.look()
                 with ledger:
-                    Run.planned(inquiry, ledger, scope)
+                    Run.planned(inquiry, scope)
             except InboundsError:
                 refused += 1
     assert refused > 300
@@ -663,6 +819,7 @@ weight = 2
         (f"{UNIT} {ALONE} --count-units --csv --explain --epsilon 1", "must be left out here"),
         (f"{UNIT} {ALONE} --count-units --output a.doc --epsilon 1", "a file name ending in .csv, .json, .md"),
         (f"{UNIT} {ALONE} --count-units --output no/a.csv --epsilon 1", "in a folder that exists; got 'no/a.csv'."),
+        (f"{UNIT} {ALONE} --count-units --renews week --epsilon 1", "--renews must be one of 'day', 'month', 'year';"),
         (f"{UNIT} {ALONE} --suggest-caps --explain --epsilon 1", "--explain must be left out for a suggestion"),
         (f"{UNIT} {ALONE} --suggest-caps --delta 0.1 --epsilon 1", "Leave out --delta and --rho."),
         (f"{UNIT} {ALONE} --suggest-bounds wrad --epsilon 1", "Did you mean 'ward'?"),

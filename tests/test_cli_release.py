@@ -21,8 +21,9 @@ from inbounds.cli import options, output
 from inbounds.cli.app import app
 from inbounds.ledger import Ledger
 from inbounds.mechanism import Laplace
-from tests.cli_support import run, run_json, write_visits
+from tests.cli_support import QUESTIONS, run, run_json, write_visits
 from tests.ledger_support import on_disk
+from tests.postgres import Server
 
 pytest_plugins = ["tests.ledger_fixtures"]
 
@@ -78,12 +79,6 @@ def test_compare_at_one_true_value() -> None:
     assert found == output.plain(expected.to_dict())
 
 
-def test_compare_says_that_it_may_take_long() -> None:
-    words = "compare --integers 0 4 --sensitivity 2 --epsilon 1"
-    assert run(f"{words} --optimum").stderr == "comparing mechanisms: this may take a minute\n"
-    assert run(words).stderr == ""
-
-
 def test_a_narrow_terminal_cuts_no_number() -> None:
     words = "compare --integers 0 8 --sensitivity 2 --epsilon 1 --delta 1e-6 --optimum"
     wide, narrow = run(words, width=200).stdout, run(words, width=60).stdout
@@ -129,6 +124,44 @@ def test_the_answer_is_drawn_by_the_mechanism(monkeypatch: pytest.MonkeyPatch) -
     assert found["value"] == made.value
     assert (found["interval"]["lower"], found["interval"]["upper"]) == made.interval(0.8)
     assert found["mechanism"]["python"] == repr(mechanism)
+
+
+def test_a_scale_is_used_as_it_stands_and_its_guarantee_told() -> None:
+    words = "release laplace --interval 0 120 --sensitivity 0.5"
+    found = run_json(f"{words} --scale 0.8063026979534557 < true.txt")
+    m = ib.Laplace(ib.Interval(0, 120), scale=0.8063026979534557, sensitivity=0.5)
+    assert found["mechanism"]["python"] == repr(m)
+    assert [(fact["name"], fact["value"]) for fact in found["guarantee"]] == [
+        ("epsilon", m.epsilon()),
+        ("rho", m.zcdp()),
+    ]
+    assert "guarantee" not in run_json(f"release {AGE} < true.txt")
+    assert "got --epsilon and --scale" in run(f"release {AGE} --scale 2 < true.txt").stderr
+    assert "--guarantee must be left out with --scale" in run(f"{words} --scale 2 --guarantee metric < true.txt").stderr
+    recommended = f"release --recommend {words.removeprefix('release laplace')} --epsilon 1 --scale 2 < true.txt"
+    assert "must be left out with --recommend" in run(recommended).stderr
+
+
+def test_a_metric_guarantee_can_be_released() -> None:
+    holes = "--interval 0 365 --without 90 120 --sensitivity 3 --epsilon 0.5 --guarantee metric --value 41"
+    found = run_json(f"release laplace {holes}")
+    domain = ib.Interval(0, 365).without((90, 120))
+    m = ib.Laplace.calibrate(domain, sensitivity=3, epsilon=0.5, guarantee="metric")
+    assert found["mechanism"]["python"] == repr(m)
+    assert "epsilon = 0.5 in proportion to the distance" in run(f"release laplace {holes}").stdout
+
+
+def test_what_is_released_is_enough_for_its_guarantee() -> None:
+    """The whole of what release and query print, of which several answers compose."""
+    Path("release.json").write_text(run(f"release {AGE} --value {TRUE} --json").stdout)
+    assert run_json("guarantee release.json")["guarantee"][0]["value"] <= 0.3
+    write_visits(Path(), 30)
+    Path("questions.toml").write_text(QUESTIONS)
+    for more, name in (("", "report.json"), ("--explain", "plans.json")):
+        Path(name).write_text(run(f"query questions.toml {more} --json").stdout)
+        found = run_json(f"guarantee {name}")
+        assert found["guarantee"][0]["value"] == pytest.approx(1.2)
+        assert found["event"]["event"]["tag"] == "composed"
 
 
 def test_vectors_are_released() -> None:
@@ -254,10 +287,10 @@ def test_no_room_is_said_and_nothing_is_drawn(ledger: Ledger, monkeypatch: pytes
 def test_what_lies_outside_is_refused_after_the_price_is_paid(ledger: Ledger) -> None:
     """Else it could be learnt for nothing on which side of an end the true value lies."""
     words = "laplace --interval 0 40 --sensitivity 0.5 --epsilon 0.3 --ledger budget.db --scope visits"
-    result = run(f"release {words} < true.txt")
-    assert result.exit_code == 2
-    assert "Use --clip" in result.stderr
-    assert "The price is spent nevertheless" in result.stderr
+    found = run_json(f"release {words} < true.txt", code=6)["error"]
+    assert (found["type"], found["spent"]) == ("OutsideDomain", True)
+    assert "Use --clip" in found["message"]
+    assert "Its price is spent nevertheless." in found["message"]
     assert ledger.scope("visits").spent() == {"epsilon": 0.3}
     assert len(ledger.scope("visits").unfinished()) == 1
     assert "unfinished" in run("budget show budget.db").stdout
@@ -273,6 +306,27 @@ def test_a_ledger_of_either_kind(place: str) -> None:
     assert [scope["scope"] for scope in shown["scopes"]] == ["visits", "visits/alice"]
     assert shown["scopes"][1]["spent"] == {"epsilon": 0.3}
     assert run(f"budget verify {place}").stdout == "7 records in 2 scopes: no problem found\n"
+
+
+@pytest.mark.postgres
+def test_a_database_is_shown_without_its_password(server: Server) -> None:
+    url, secret = server.url().replace("tester@", "tester:hunter2@"), "hunter2"
+    write_visits(Path(), 30)
+    query = f"query visits.csv --unit patient --count-units --epsilon 0.1 --ledger '{url}' --scope visits"
+    assert run(f"{query} --budget-epsilon 1").exit_code == 5  # no ledger there: it is named, and nothing made
+    assert run(f"budget create '{url}' other --epsilon 1").exit_code == 0
+    seen = [
+        run(f"{query} --budget-epsilon 1 {form}") for form in ("--explain", "--output a.md", "--json", "--markdown")
+    ]
+    seen += [run(f"budget {words} '{url}'") for words in ("show", "history", "verify", "export", "show --json")]
+    seen += [
+        run(f"release {AGE} --ledger '{url}' --scope visit < true.txt"),
+        run(f"release {AGE} --ledger '{url}' --scope visits < true.txt"),
+    ]
+    assert [result.exit_code for result in seen] == [0] * 9 + [2, 0]
+    assert "postgresql://127.0.0.1:" in seen[0].stdout
+    assert "postgresql://127.0.0.1:" in Path("a.md").read_text()
+    assert not any(secret in text for text in (*(result.output for result in seen), Path("a.md").read_text()))
 
 
 # ---------------------------------------------------------------- budgets
@@ -392,9 +446,9 @@ def test_one_scope_is_one(ledger: Ledger) -> None:
 
 def test_a_share_of_delta_is_explained() -> None:
     made = " ".join(run("budget create new.db visits --epsilon 3 --delta 1e-9").stdout.split())
-    assert "delta 5e-10 Of delta, releases that have one of their own may take a share" in made
-    assert "Of delta" not in run("budget create new.db other --epsilon 3").stdout
-    assert "Of delta" not in run("budget create new.db third --epsilon 3 --delta 1e-9 --own 1").stdout
+    assert "delta 5e-10 Releases with a delta of their own may use a share of the budget's delta" in made
+    assert "a delta of their own" not in run("budget create new.db other --epsilon 3").stdout
+    assert "a delta of their own" not in run("budget create new.db third --epsilon 3 --delta 1e-9 --own 1").stdout
 
 
 def test_exports_are_those_of_the_package(ledger: Ledger) -> None:
@@ -403,6 +457,8 @@ def test_exports_are_those_of_the_package(ledger: Ledger) -> None:
     assert json.loads(run("budget export budget.db --json").stdout) == json.loads(ledger.export("json"))
     assert run("budget export budget.db other --csv").stdout == ledger.scope("other").export("csv")
     assert run_json("budget export budget.db --csv --output all.csv")["output"] == "all.csv"
+    assert "Make no first." in run("budget export budget.db --output no/all.csv").stderr
+    assert "--output must be a file; got '.'." in run("budget export budget.db --output .").stderr
     assert Path("all.csv").read_text() == ledger.export("csv")
     assert list(csv.DictReader(Path("all.csv").read_text().splitlines()))[-1]["scope"] == "other"
 

@@ -120,6 +120,26 @@ def summed(parts: Sequence[tuple[Atoms, int]], step: float, epsilon: float) -> A
         return lost - finite + above
 
 
+@pytest.mark.parametrize("times", [1, 30, 7000, 2**31])
+@pytest.mark.parametrize("part", [1e-12, 1e-3, 0.1, 1.0 - 1e-3, 1.0])
+def test_what_is_lost_by_laws_of_which_most_is_lost(part: float, times: int) -> None:
+    law = Atoms(1.0, np.array([0.0, max(1.0 - part, 0.0) + 2.0**-42, 0.0]), part)
+    found = Convolution([(law, times)]).lost
+    with mp.workdps(60):
+        finite = mp.fsum(map(mpf, law.masses.tolist()))
+        lost = (finite + mpf(part)) ** times - finite**times
+        assert min(lost, 1) <= found <= lost * (1 + 1e-10 + 1e-14 * times)
+
+
+def test_claims_beyond_the_range_of_floats() -> None:
+    assert Repeated(Pure(1000), 30).guarantee().epsilon(1e-6) == 30_000.0
+    assert Repeated(Pure(1000), 30).guarantee().delta(29_000.0) == 1.0
+    assert Repeated(Approximate(0.01, 0.1), 7000).guarantee().epsilon(1e-6) == INF
+    assert Repeated(Approximate(0.01, 0.1), 7000).guarantee().delta(1e3) == 1.0
+    budget = ib.Budget(epsilon=1, delta=1e-6)
+    assert not budget.admits(budget.charge(Repeated(Pure(1000), 30)))
+
+
 SUMS = {
     "one kind": [("truncated gaussian", 12, 6)],
     "two kinds": [("truncated gaussian", 10, 3), ("laplace", 7, 3)],
@@ -423,6 +443,20 @@ def test_truncated_noise_lies_between_a_fixed_pair_and_plain_noise(name: str, k:
             UNIT, scale=mechanism.scale / math.sqrt(k), sensitivity=mechanism.sensitivity, edges="ignore"
         )
         assert found <= noise.epsilon(1e-6) * (1 + 1e-8)
+
+
+@pytest.mark.parametrize(
+    ("event", "epsilon"),
+    [
+        (Zcdp(0.5), 100.0),
+        (Repeated(Zcdp(0.1), 5), 100.0),
+        (plain("gaussian", 1.0).event(2), 200.0),
+        (Parallel([Pure(0.1), Zcdp(0.5)]), 100.0),
+    ],
+)
+def test_a_delta_is_nought_only_where_it_is(event: Event, epsilon: float) -> None:
+    assert 0.0 < event.guarantee().delta(epsilon) < 1e-300
+    assert Zcdp(0.0).guarantee().delta(0.0) == Repeated(Zcdp(0.0), 3).guarantee().delta(0.0) == 0.0
 
 
 def test_a_release_alone_has_its_exact_profile() -> None:

@@ -14,7 +14,8 @@ import pytest
 import inbounds as ib
 from inbounds.advice import denoised_staircase
 from inbounds.errors import OutsideDomain, ParameterError, ParameterTypeError
-from inbounds.inference.posterior import posterior, risk
+from inbounds.inference.posterior import posterior
+from inbounds.inference.risk import risk
 from inbounds.mechanism.denoised import Denoised
 from tests.common import MECHANISMS as FAMILIES
 
@@ -351,6 +352,30 @@ def test_pmf_on_integers() -> None:
         made_better("laplace-ignore").at(0.3).pmf(0.3)
 
 
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("name", FEWER)
+def test_quantiles_from_zero_to_one(name: str) -> None:
+    p = np.array([0.0, 1e-12, 0.01, 0.2, 0.5, 0.9, 1.0 - 1e-9, 1.0])
+    for loss in LOSSES[: 1 if name.endswith("wide") else 3]:
+        found = made_better(name, loss)
+        law, remap = found.at(float(found.domain.project(0.4))), found._remaps[0][0]
+        y = law.ppf(p)
+        assert np.all(np.diff(y) >= 0.0)
+        assert np.all(law.cdf(y) >= p - 1e-12)
+        assert np.all(law.cdf(np.nextafter(y[1:], -INF)) <= p[1:] + 1e-7)
+        if found.domain.bounded:
+            every = remap(remap.starts[1:])
+            assert y[[0, -1]] == pytest.approx([np.min(every), np.max(every)], abs=1e-7 * found.scale)
+        if remap.whole:
+            assert np.array_equal(y, np.round(y))
+    assert made_better("laplace-ignore").at(0.5).images([0.0, 1.0]) == pytest.approx([0.193216, 0.806784], abs=1e-6)
+
+
+def test_a_lowest_answer_of_zero_is_a_quantile() -> None:
+    law = made_better("staircase-integers", "zero-one").at(0)
+    assert law.ppf([0.0, 1e-12, 0.5]).tolist() == [0.0, 0.0, 0.0]
+
+
 def test_what_is_not_a_number_stays_so() -> None:
     law = made_better("laplace-ignore").at(0.3)
     assert all(math.isnan(f(math.nan)) for f in (law.cdf, law.sf, law.ppf))
@@ -669,6 +694,55 @@ def test_intervals_estimates_and_posteriors_are_those_of_the_raw_answer() -> Non
         found.interval(1.5)
     with pytest.raises(ParameterError, match="prior"):
         found.estimate(0.5, "mle", prior)
+
+
+def test_values_that_cannot_have_been_released() -> None:
+    plain = KINDS["laplace-ignore"].denoised()
+    whole = KINDS["laplace-clamp-integers"]
+    holes = KINDS["laplace-truncate-spans"].denoised()
+    table = ib.Table(ib.Interval(0, 1), [[3, 1], [1, 3]], sensitivity=0.5).denoised()
+    box = ib.Laplace(ib.Box([0, 0], [1, 1]), scale=0.2, sensitivity=ib.L1(0.1)).denoised()
+    for found, value in (
+        (plain, 1.5),
+        (plain, math.nan),
+        (whole.denoised(integer=True), 2.5),
+        (whole.denoised("absolute"), 2.5),
+        (whole.denoised(), 40.5),
+        (holes, 1.4),
+        (table, 0.123),
+        (box, [0.5, 1.5]),
+    ):
+        for ask in (
+            found.posterior,
+            found.estimate,
+            lambda value, found=found: found.estimate(value, "posterior-mean"),
+            lambda value, found=found: found.estimate(value, "posterior-median"),
+            found.interval,
+        ):
+            with pytest.raises(ParameterError, match="value must be an answer that this mechanism can give"):
+                ask(value)
+    assert 2.0 < whole.denoised().posterior(2.5).mean() < 3.0  # a mean of whole numbers
+
+
+@pytest.mark.parametrize("name", ["laplace-truncate", "gaussian-truncate", "laplace-clamp", "laplace-truncate-spans"])
+def test_the_outermost_answers_have_posteriors(name: str) -> None:
+    """Of a density there may be but one answer that leads to the outermost estimate."""
+    made, found = KINDS[name], made_better(name)
+    ends = np.array([made.domain.lower, made.domain.upper])
+    y = found._estimates(ends)
+    assert found.posterior(y).mean() == pytest.approx(made.posterior(ends).mean(), abs=1e-6)
+    assert found.estimate(y) == pytest.approx(made.estimate(ends), abs=1e-6)
+
+
+def test_estimates_on_integers_are_whole_numbers() -> None:
+    table = ib.Table(ib.Integers(3, 4), [[3, 1], [1, 3]], sensitivity=1)
+    for made in (KINDS["laplace-clamp-integers"], table):
+        found = made.denoised(integer=True)
+        assert type(found.estimate(4)) is int
+        assert found.estimate([3, 4]).dtype == np.int64
+    assert type(KINDS["laplace-ignore"].denoised().estimate(0.5)) is float
+    box = ib.Laplace(ib.Box([0, 0], [9, 9], integer=True), scale=2.0, sensitivity=ib.L1(1.0)).denoised(integer=True)
+    assert box.estimate([3, 4]).dtype == np.int64
 
 
 # --- small epsilon: plain stairs reach far

@@ -375,7 +375,47 @@ def test_boxes_are_products(family: str) -> None:
     assert found.logpdf([-1.0, 4.0]) == -INF
 
 
+@pytest.mark.parametrize("edges", ["truncate", "ignore"])
+@pytest.mark.parametrize("denoised", [False, True])
+def test_one_coordinate_of_a_box_has_the_law_of_the_whole(edges: str, denoised: bool) -> None:
+    box = ib.Box([2.0, -INF, -5.0], [4.0, 3.0, INF])
+    made: Any = ib.Laplace(box, scale=1.5, sensitivity=ib.L1(1.0), edges=edges)
+    made = made.denoised() if denoised else made
+    q = np.array([[2.5, 3.0], [3.5, 2.25]])
+    for i in (0, 2):
+        vectors = np.zeros((2, 2, 3))
+        vectors[..., 0] = 3.0  # the others do not matter
+        vectors[..., i] = q
+        found, whole = made._marginal(i, q), made.at(vectors).marginals[i]
+        assert np.array_equal(found.cdf(2.6), whole.cdf(2.6))
+        assert np.array_equal(found.mean(), whole.mean())
+        assert box.contains_all(box._along(i, q))
+
+
 def test_far_quantiles_of_all_integers_do_not_overflow() -> None:
     law = ib.Gaussian(ib.Integers(-math.inf, math.inf), scale=100, sensitivity=1).at(0)
     assert law.cdf(-4000) == 0.0
     assert law.cdf(0) == pytest.approx(0.5 + 0.5 * law.pmf(0))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("lattice", [False, True])
+@pytest.mark.parametrize("edges", ["truncate", "clamp", "ignore"])
+def test_quantiles_of_zero_and_one_are_the_ends(family: str, lattice: bool, edges: str) -> None:
+    bounded = law(family, [(0, 30)], 2.0, 3, lattice=lattice, edges=edges)
+    ends = [-INF, INF] if edges == "ignore" else [0.0, 30.0]
+    assert bounded.ppf([0.0, 1.0]).tolist() == ends
+    line = law(family, [(-INF, INF)], 2.0, 3, lattice=lattice, edges=edges)
+    assert line.ppf([0.0, 1.0]).tolist() == [-INF, INF]
+    if not lattice:  # spans so far away that they have no probability in floats
+        far = law(family, [(0.0, 1.0), (1e6, 1e6 + 1.0), (2e6, 2e6 + 1.0)], 2.0, 1e6, edges=edges)
+        assert far.ppf([0.0, 1.0]).tolist() == ([-INF, INF] if edges == "ignore" else [0.0, 2e6 + 1.0])
+
+
+@pytest.mark.parametrize("edges", ["clamp", "ignore"])
+@pytest.mark.parametrize("domain", [ib.Interval(0, 30), ib.Integers(0, 30)], ids=str)
+def test_the_ends_of_noise_that_is_cut(domain: Any, edges: str) -> None:
+    cut = ib.BoundedLaplace(domain, scale=2, bound=7, sensitivity=1, edges=edges).at(3)
+    assert cut.ppf([0.0, 1.0]).tolist() == [-4.0 if edges == "ignore" else 0.0, 10.0]
+    stairs = ib.Staircase(domain, sensitivity=1, epsilon=1.0, edges=edges).at(3)
+    assert stairs.ppf([0.0, 1.0]).tolist() == ([-INF, INF] if edges == "ignore" else [0.0, 30.0])

@@ -10,12 +10,14 @@ import pickle
 from dataclasses import FrozenInstanceError
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import inbounds as ib
 import inbounds.mechanism
+from inbounds import _checks as check
 from inbounds import events
 from inbounds.errors import InboundsError, ParameterError, ParameterTypeError, UnknownEvent
 from inbounds.events import Approximate, Composed, Draw, Event, Parallel, Plan, Pure, Repeated, Zcdp
@@ -289,6 +291,19 @@ def test_what_is_made_can_be_read_back_and_counted() -> None:
             claim(1e-101)
     with pytest.raises(ParameterError, match="one of its kinds"):
         Event()
+
+
+def test_counts_are_never_rounded() -> None:
+    assert Repeated(Pure(1.0), 2**53).times == 2**53
+    record = Repeated(Pure(1.0), 2**53).to_json()
+    record["event"]["times"] += 1
+    for make in (lambda: Repeated(Pure(1.0), 2**53 + 1), lambda: events.from_json(record)):
+        with pytest.raises(ParameterError, match=r"in \[1, 9007199254740992\]; got 9007199254740993"):
+            make()
+    for value in (np.int64(2**53 - 1), np.array(2**53 - 1), 2.0**53 - 1):
+        times: Any = Repeated(Pure(1.0), value).times  # type: ignore[arg-type]
+        assert (times, type(times)) == (2**53 - 1, int)
+    assert check.whole("Test", "n", 2**53 + 1, at_least=1, at_most=2**60) == 2**53 + 1
 
 
 @pytest.mark.parametrize(

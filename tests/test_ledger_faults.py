@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import shutil
 import sqlite3
@@ -12,6 +13,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +22,7 @@ import pytest
 
 import inbounds as ib
 from inbounds.errors import BudgetExceeded, LedgerConflict, LedgerCorrupt, LedgerError, LedgerUnavailable
-from inbounds.ledger import Ledger, schema, sqlite, writers
+from inbounds.ledger import Ledger, log, postgres, schema, sqlite, writers
 from tests.ledger_support import budget, event, on_disk, spend, total, units
 from tests.postgres import NOBODY, Server
 
@@ -104,7 +106,7 @@ def test_a_ledger_without_a_version_is_refused(place: str) -> None:
 def test_an_older_schema_is_brought_up_to_date(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as older:
         steps = schema.steps
-        for module in (schema, sqlite, *([sys.modules["inbounds.ledger.postgres"]] if "://" in place else [])):
+        for module in (schema, sqlite, postgres):
             older.setattr(module, "steps", lambda dialect: steps(dialect)[:1])
         with Ledger.open(place) as ledger:
             scope = ledger.scope(budget=budget(5))
@@ -385,7 +387,7 @@ def test_nothing_is_acknowledged_that_is_not_flushed(tmp_path: Path, monkeypatch
     def fail(fd: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(sqlite, "flush", fail)
+    monkeypatch.setattr(log, "flush", fail)
     with pytest.raises(LedgerUnavailable, match=r"could not be flushed.* commit may be tried again") as caught:
         reservation.commit(1)
     assert caught.value.recorded is None
@@ -399,7 +401,7 @@ def test_nothing_is_acknowledged_that_is_not_flushed(tmp_path: Path, monkeypatch
     with Ledger.open(path) as again:
         scope = again.scope()
         assert units(scope.spent()) == 1
-        monkeypatch.setattr(sqlite, "flush", fail)
+        monkeypatch.setattr(log, "flush", fail)
         with pytest.raises(LedgerUnavailable, match=r"counts as spent. Nothing may be drawn") as caught:
             scope.reserve(event())
         assert caught.value.recorded is None
@@ -409,19 +411,130 @@ def test_nothing_is_acknowledged_that_is_not_flushed(tmp_path: Path, monkeypatch
         assert last.verify().ok
 
 
+@pytest.mark.parametrize("handles", [1, 8])
+def test_a_failure_that_is_told_once_is_heard_by_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handles: int
+) -> None:
+    """The system tells every handle once, and lets the next flush of the same handle succeed."""
+    monkeypatch.setattr(log, "_HANDLES", handles)
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    scope = ledger.scope(budget=budget(9))
+    first, second = threading.Event(), threading.Event()
+    told: list[int] = []
+
+    def fail_once(fd: int) -> None:
+        handle = os.lseek(fd, 0, os.SEEK_CUR)  # copies of a handle are at the same place
+        if handle in told:
+            return second.set()
+        told.append(10**9 + len(told))
+        os.lseek(fd, told[-1], os.SEEK_SET)
+        if not first.is_set():
+            first.set()
+            second.wait(0.5)
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(log, "flush", fail_once)
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(scope.reserve, event())
+        assert first.wait(30.0)
+        other = pool.submit(scope.reserve, event())
+        for outcome in (one, other):
+            with pytest.raises(LedgerUnavailable, match="could not be flushed"):
+                outcome.result(30.0)
+    monkeypatch.undo()
+    ledger.close()
+    with Ledger.open(tmp_path / "ledger.db") as again:
+        assert total(again) == 2
+
+
+def test_one_flush_does_for_all_who_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "_HANDLES", 1)
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        scope = ledger.scope(budget=budget(9))
+        flushes, go = [0], threading.Event()
+
+        def slow(fd: int) -> None:
+            flushes[0] += 1
+            go.wait(30.0)
+
+        monkeypatch.setattr(log, "flush", slow)
+        with ThreadPoolExecutor(6) as pool:
+            waiting = [pool.submit(scope.reserve, event()) for _ in range(6)]
+            made: Any = ledger._store
+            while made._log._asked < made._log._flushed + 6:
+                time.sleep(0.01)
+            assert not any(told.done() for told in waiting)
+            go.set()
+            assert len({told.result(30.0).id for told in waiting}) == 6
+        assert flushes[0] == 2
+
+
+class Disk:
+    """What of a log is on the disk. A flush that fails gives up what was to be written, and later ones leave it out."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.path, self.image, self.seen, self.fails = path, bytearray(), b"", False
+        self.again: set[int] = set()
+        write = os.write
+
+        def spy(fd: int, data: bytes) -> int:
+            if os.path.samestat(os.fstat(fd), path.stat()):
+                begin = os.lseek(fd, 0, os.SEEK_CUR)
+                self.again |= set(range(begin // 512, (begin + len(data) + 511) // 512))
+            return write(fd, data)
+
+        monkeypatch.setattr(os, "write", spy)
+        monkeypatch.setattr(log, "flush", self.flush)
+
+    def flush(self, fd: int) -> None:
+        now = self.path.read_bytes()
+        self.image.extend(bytes(max(len(now) - len(self.image), 0)))
+        for i in range(len(now) // 512 + 1):
+            block = slice(512 * i, 512 * (i + 1))
+            if not self.fails and (i in self.again or now[block] != self.seen[block]):
+                self.image[block] = now[block]
+        self.seen, self.again = now, set()
+        if self.fails:
+            raise OSError(errno.EIO, "Input/output error")
+
+
+@posix
+def test_after_a_failed_flush_nothing_is_built_on_a_hole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, image = tmp_path / "ledger.db", tmp_path / "image"
+    image.mkdir()
+    first = Ledger.open(path)
+    shutil.copyfile(path, image / "ledger.db")  # no checkpoint comes before the end
+    disk = Disk(tmp_path / "ledger.db-wal", monkeypatch)
+    scope = first.scope(budget=budget(20))
+    spend(scope, 2)
+    disk.fails = True
+    with pytest.raises(LedgerUnavailable, match="could not be flushed"):
+        scope.reserve(event())
+    with pytest.raises(LedgerUnavailable, match="Input/output error"):
+        Ledger.open(path)
+    disk.fails = False
+    with pytest.raises(LedgerUnavailable, match="flushed to its disk before"):
+        scope.reserve(event())
+    with Ledger.open(path) as again:
+        spend(again.scope(), 4)
+        (image / "ledger.db-wal").write_bytes(disk.image)  # the power fails
+        check_image(image, tmp_path / "after", 7, 6)
+    first.close()
+
+
 def test_what_was_acknowledged_is_in_the_files_as_they_were_flushed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A power cut, played: of the log only what was flushed survives, at any moment."""
     path, image = tmp_path / "ledger.db", tmp_path / "image"
     image.mkdir()
-    real = sqlite.flush
+    real = writers.flush
 
     def keep(fd: int) -> None:
         real(fd)
         shutil.copyfile(tmp_path / "ledger.db-wal", image / "ledger.db-wal")
 
-    monkeypatch.setattr(sqlite, "flush", keep)
+    monkeypatch.setattr(log, "flush", keep)
     with Ledger.open(path) as ledger:
         scope = ledger.scope(budget=budget(20))
         shutil.copyfile(path, image / "ledger.db")  # no checkpoint comes before the end
@@ -457,6 +570,90 @@ def test_a_file_that_was_removed_or_replaced(tmp_path: Path) -> None:
         ledger._store._disconnect()  # as before a fork
         with pytest.raises(LedgerUnavailable, match="replaced by another ledger"):
             scope.reserve(event())
+
+
+ELSEWHERE = """
+    import os, sys
+    from tests.ledger_support import Ledger, spend, total
+    ledger = Ledger.open(sys.argv[1])
+    spend(ledger.scope(), int(sys.argv[2]))
+    if "killed" in sys.argv:
+        os._exit(0)
+    print(total(ledger), ledger.verify().ok)
+    ledger.close()
+"""
+
+
+def test_a_ledger_that_is_opened_twice_keeps_its_locks(tmp_path: Path) -> None:
+    """A program that opened the file itself would lose SQLite's locks; then the last of others ends the log."""
+    path = tmp_path / "ledger.db"
+    with Ledger.open(path) as ledger:
+        scope = ledger.scope(budget=budget(10))
+        spend(scope, 2)
+        with Ledger.open(path) as again:
+            assert script(ELSEWHERE, str(path), "3").split() == ["5", "True"]
+            spend(scope, 4)
+            spend(again.scope())
+        assert script(ELSEWHERE, str(path), "0").split() == ["10", "True"]
+        with pytest.raises(BudgetExceeded):
+            spend(scope)
+
+
+@posix
+@pytest.mark.parametrize("end", ["", "killed"])
+def test_a_log_that_others_ended_is_an_error_and_no_loss(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "ledger.db"
+    ledger, idle = Ledger.open(path), Ledger.open(path)
+    scope = ledger.scope(budget=budget(20))
+    spend(scope, 2)
+    path.read_bytes()  # what nobody should do here: it drops the locks of this process
+    assert script(ELSEWHERE, str(path), "3").split() == ["5", "True"]
+    for act in (lambda: scope.reserve(event()), scope.spent, lambda: Ledger.open(path), lambda: idle.scope("new")):
+        with pytest.raises(LedgerUnavailable, match=r"the write-ahead log of .* was removed while in use"):
+            act()
+    script(ELSEWHERE, str(path), "4", end)
+    ledger.close()  # and does not end the log that a killed process left
+    idle.close()
+    assert script(ELSEWHERE, str(path), "1").split() == ["10", "True"]
+
+
+@posix
+def test_a_log_that_is_removed_during_a_commit(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    ledger.scope(budget=budget(2))
+    with pytest.raises(LedgerUnavailable, match="was removed while in use") as caught:
+        ledger._store.transaction(lambda tx: (tmp_path / "ledger.db-wal").unlink())
+    assert caught.value.recorded is None
+    ledger.close()
+
+
+@posix
+def test_a_connection_is_closed_in_turn_but_not_at_any_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+
+    monkeypatch.setattr(sqlite, "_LEAVING", 0.2)
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    spend(ledger.scope(budget=budget(2)))
+    with open(tmp_path / "ledger.db.lock", "r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        begins = time.monotonic()
+        ledger.close()
+        assert time.monotonic() - begins >= 0.2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger.db", "ledger.db.lock"]
+
+
+def test_a_database_of_something_else_with_a_log_is_left_alone(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "other.db")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("CREATE TABLE customers (name text)")
+    connection.close()
+    (tmp_path / "empty.db").touch()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(LedgerCorrupt, match="something else"):
+        Ledger.open(tmp_path / "other.db")
+    with pytest.raises(LedgerUnavailable, match="there is no ledger at"):
+        Ledger.open(tmp_path / "empty.db", create=False)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_no_write_ahead_log_no_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -544,6 +741,43 @@ def place_of_forks(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return found.url()
 
 
+@posix
+def test_a_ledger_that_is_forgotten_at_a_fork_holds_nothing_up(tmp_path: Path) -> None:
+    out = script(
+        """
+        import gc, os, signal, sys
+        from inbounds.ledger import sqlite
+        from tests.ledger_support import Ledger, budget, spend
+        signal.alarm(30)
+        gc.disable()
+        ledger = Ledger.open(sys.argv[1])
+        ledger.scope(budget=budget(2))
+        ledger.itself = ledger
+        del ledger
+        real = sqlite.SqliteStore._disconnect
+        def collecting(store):
+            real(store)
+            gc.collect()  # the collector may run anywhere
+        sqlite.SqliteStore._disconnect = collecting
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        with Ledger.open(sys.argv[1]) as again:
+            spend(again.scope())
+        print("done")
+        """,
+        str(tmp_path / "ledger.db"),
+    )
+    assert out.split() == ["done"]
+
+
+def test_a_forgotten_ledger_is_closed(tmp_path: Path) -> None:
+    spend(Ledger.open(tmp_path / "ledger.db").scope(budget=budget(2)))
+    gc.collect()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger.db", "ledger.db.lock"]
+
+
 # ---------------------------------------------------------------- a reservation whose ledger is lost
 
 
@@ -595,6 +829,49 @@ def test_a_commit_may_be_tried_again(ledger: Ledger, monkeypatch: pytest.MonkeyP
     assert reservation.answer == [1, 2]
     assert [record.kind for record in scope.history()] == ["scope", "reserve", "commit"]
     assert ledger.verify().ok
+
+
+@on_disk
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError])
+def test_a_commit_that_was_interrupted_may_have_been_recorded(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
+    scope = ledger.scope(budget=budget(2))
+    reservation = scope.reserve(event())
+    real = ledger._store.transaction
+
+    def interrupt(work: Any, *, write: bool = True) -> Any:
+        real(work)
+        raise kind
+
+    def fail(work: Any, *, write: bool = True) -> Any:
+        raise LedgerUnavailable("gone", False)
+
+    with monkeypatch.context() as gone:
+        gone.setattr(ledger._store, "transaction", interrupt)
+        with pytest.raises(kind):
+            reservation.commit(1)
+        gone.setattr(ledger._store, "transaction", fail)
+        with pytest.raises(LedgerUnavailable, match="whether the answer is recorded is not known") as caught:
+            reservation.commit(1)
+    assert caught.value.recorded is None
+    reservation.commit(1)
+    assert [record.kind for record in scope.history()] == ["scope", "reserve", "commit"]
+
+
+@on_disk
+def test_a_commit_that_was_refused_is_known_not_to_be_recorded(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    reservation = ledger.scope(budget=budget(2)).reserve(event())
+    for problem, fate in ((LedgerCorrupt("damaged"), "damaged"), (LedgerUnavailable("gone"), "answer is not recorded")):
+
+        def fail(work: Any, *, write: bool = True, problem: LedgerError = problem) -> Any:
+            raise problem
+
+        with monkeypatch.context() as gone:
+            gone.setattr(ledger._store, "transaction", fail)
+            with pytest.raises(LedgerError, match=fate):
+                reservation.commit(1)
+    reservation.commit(1)
 
 
 # ---------------------------------------------------------------- PostgreSQL
@@ -711,8 +988,6 @@ def test_a_server_that_does_not_flush_is_refused(fragile: Server) -> None:
 
 def break_at_commit(monkeypatch: pytest.MonkeyPatch, ledger: Ledger, before: bool, times: int = 1) -> None:
     """The connection is lost at the next commits: before the server hears of it, or after it has done it."""
-    from inbounds.ledger import postgres
-
     store: Any = ledger._store
     real = postgres._Transaction.commit
     left = [times]
@@ -769,6 +1044,24 @@ def test_a_commit_lost_twice_may_have_been_recorded(ledger: Ledger, monkeypatch:
     assert caught.value.recorded is None
     assert units(scope.spent()) == 2
     assert ledger.verify().ok
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+def test_tables_whose_making_was_undone_are_no_ledger(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import psycopg
+
+    def fail(tx: Any) -> None:
+        raise psycopg.OperationalError("the server has no room")
+
+    store = postgres.PostgresStore(place)
+    with monkeypatch.context() as full:
+        full.setattr(postgres._Transaction, "commit", fail)
+        with pytest.raises(LedgerUnavailable, match="no room"):
+            store.transaction(lambda tx: None)
+    Ledger.open(place).close()
+    store.transaction(lambda tx: None)
+    store.close()
 
 
 @pytest.mark.postgres

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from inbounds.accounting import Budget
 from inbounds.errors import LedgerCorrupt, LedgerError
-from inbounds.ledger import Ledger, Verification
+from inbounds.events import Event
+from inbounds.ledger import Ledger, Verification, chain
 from inbounds.ledger.record import BEGINNING, canonical, digest
-from tests.ledger_support import budget, event, on_disk, spend
+from tests.ledger_support import budget, each_store, event, on_disk, spend
 
 pytest_plugins = ["tests.ledger_fixtures"]
 
@@ -172,6 +175,17 @@ def test_a_scope_deleted_with_all_its_records_is_found(filled: Ledger) -> None:
     (problem,) = filled.verify().problems
     assert problem.kind == "link"
     assert "bob" in problem.message
+    filled.scope(("visits", "bob"), budget=budget(5))  # the next start of a program makes it again
+    (problem,) = filled.verify().problems
+    assert (problem.seq, problem.kind) == (4, "link")
+    assert 'the scope ["visits","bob"] was opened before' in problem.message
+
+
+@on_disk
+def test_scopes_that_changed_places_are_not_mistaken_for_each_other(filled: Ledger) -> None:
+    execute(filled, *(f"UPDATE inbounds_scope SET id = {b} WHERE id = {a}" for a, b in ((2, 9), (3, 2), (9, 3))))
+    with pytest.raises(LedgerCorrupt, match="has another place"):
+        filled.scope(("visits", "alice")).reserve(event())
 
 
 @on_disk
@@ -225,6 +239,11 @@ def void_what_was_answered(records: list[dict[str, Any]]) -> None:
     records.append({**records[-1], "kind": "void", "content": {}})
 
 
+def one_key_for_two(records: list[dict[str, Any]]) -> None:
+    for i in range(2):
+        reserve_of(records, i)["key"] = "k"
+
+
 def commit_of_nothing(records: list[dict[str, Any]]) -> None:
     records[-1]["reservation"] = "f" * 32
 
@@ -258,6 +277,7 @@ def begin_again(records: list[dict[str, Any]]) -> None:
         (drop, {"link"}),
         (doubled, {"order"}),
         (void_what_was_answered, {"order"}),
+        (one_key_for_two, {"order"}),
         (commit_of_nothing, {"order"}),
         (renewal_to_nowhere, {"order", "total"}),
         (unknown_event, {"content", "link"}),
@@ -292,6 +312,36 @@ def test_an_overspent_chain_is_found(filled: Ledger) -> None:
     assert {"overspent", "link"} <= kinds(filled.verify())
     rewrite(filled, 3, lambda records: records.append(dict(reserve_of(records))))
     assert {"order", "link"} <= kinds(filled.verify())
+
+
+@each_store
+def test_a_key_may_be_used_again_once_it_is_void(ledger: Ledger) -> None:
+    scope = ledger.scope(budget=budget(5))
+    for _ in range(2):
+        scope.reserve(event(), key="k").void()
+    scope.spend(event(), lambda: 1, key="k")
+    assert ledger.verify().ok
+
+
+@each_store
+def test_nobody_waits_for_a_verification(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not another spending, and not the server, which ends transactions that are idle for longer than the timeout."""
+    with Ledger.open(place, timeout=0.5) as ledger:
+        fill(ledger)
+        bob, real = ledger.scope(("visits", "bob")), Budget.covers
+
+        def slow(self: Budget, charge: tuple[int, ...], of: Event) -> bool:
+            spend(bob)
+            time.sleep(0.7)
+            return real(self, charge, of)
+
+        monkeypatch.setattr(chain, "_PAGE", 2)
+        monkeypatch.setattr(Budget, "covers", slow)
+        found = ledger.verify()
+        assert found.problems == ()
+        assert found.records == 3 + 3 + 5 + 1  # as they were when it began
+        monkeypatch.undo()
+        assert ledger.verify(found.heads).ok
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)

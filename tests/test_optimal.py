@@ -7,7 +7,7 @@ import pickle
 import re
 import sys
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -113,7 +113,7 @@ def test_the_known_table(sensitivity: int, epsilon: float, least: float) -> None
     assert not ratios_hold(m, m._cells.first, epsilon * (1.0 - 1e-6))
     assert ib.audit(m, epsilon=epsilon).verdict == "proven"
     assert ib.audit(m, epsilon=epsilon * (1.0 - 1e-6)).verdict == "refuted"
-    assert m.ordered
+    assert np.all(np.diff(m._below, axis=0) <= 2.0**-30)  # larger true values give larger answers
     mirrored = np.array(m.weights, dtype=object)
     assert np.array_equal(mirrored, mirrored[::-1, ::-1])
 
@@ -301,6 +301,12 @@ def test_a_density_is_integrated_over_the_cells() -> None:
     assert m.value == pytest.approx(found.bound, rel=1e-5)
 
 
+def test_a_constant_density_is_the_flat_prior() -> None:
+    task: dict[str, Any] = {"sensitivity": 0.1, "epsilon": 1.0, "cells": 10}
+    flat, constant = (optimal(ib.Interval(0, 1), **task, prior=prior) for prior in (None, lambda q: 1.0))
+    assert constant.value == pytest.approx(flat.value, rel=1e-6)
+
+
 # ---------------------------------------------------------------- the solver
 
 
@@ -376,6 +382,24 @@ def test_numbers_that_give_out_are_told(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(MODULE, "solve", poor)
     with pytest.raises(ib.UnreachableTarget, match=r"could not be solved to 1e-06 \(reached 1.0e-02\)"):
         optimal(ib.Integers(0, 5), sensitivity=1, epsilon=1.0)
+
+
+@pytest.mark.parametrize("delta", [1e-12, 3e-12, 1e-9, 0.1])
+def test_some_delta_is_left_in_every_round(delta: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program without delta would prove its bound for pure privacy only."""
+    given: list[float] = []
+
+    def told(*arguments: Any, **more: Any) -> Any:
+        given.append(more["delta"])
+        return solve(*arguments, **more)
+
+    monkeypatch.setattr(MODULE, "solve", told)
+    monkeypatch.setattr(MODULE._Problem, "_holds", lambda *_: False)
+    with pytest.raises(ib.UnreachableTarget):
+        optimal(ib.Integers(0, 3), sensitivity=1, epsilon=1.0, delta=delta)
+    assert len(given) == 4
+    assert all(0.0 < less < more for more, less in pairwise(given))
+    assert delta / 2.0 <= given[0] < delta
 
 
 def test_a_table_that_breaks_the_ratios_is_repaired_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,16 +49,19 @@ def pixels(figure: Figure) -> Any:
     return np.asarray(canvas.buffer_rgba())[..., :3].astype(float)
 
 
-def assert_drawn(figure: Any) -> None:
-    """A figure with labelled axes, inside each of which the first colour was used (the legend does not count)."""
+BAND = "#9ecae1"  # of intervals, whose lines may cover each other
+
+
+def assert_drawn(figure: Any, least: int = 60, colour: str = plots.COLOURS[0]) -> None:
+    """A figure with labelled axes, inside each of which a colour was used (the legend does not count)."""
     assert isinstance(figure, Figure)
     image = pixels(figure)[::-1]  # rows upwards, like the axes
-    blue = np.abs(image - 255.0 * np.array(to_rgb(plots.COLOURS[0]))).max(axis=-1) < 25.0
+    blue = np.abs(image - 255.0 * np.array(to_rgb(colour))).max(axis=-1) < 25.0
     for axes in figure.axes:
         assert axes.get_ylabel()
         assert axes.get_xlabel() or axes.get_ylabel().endswith("(pins)")
         x0, y0, x1, y1 = (int(v) for v in axes.get_window_extent().extents)
-        assert blue[y0:y1, x0:x1].sum() > 60
+        assert blue[y0:y1, x0:x1].sum() > least
 
 
 @pytest.mark.parametrize("edges", EDGES)
@@ -258,6 +261,100 @@ def test_only_mechanisms_are_drawn(call: Any) -> None:
     more = ([1.0],) if call is plots.density else ()
     with pytest.raises(ib.ParameterTypeError, match="mechanism must be a mechanism of this package"):
         call("Laplace", *more)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: plots.answers([]), "answers: found must be a mapping from names to answers or releases"),
+        (lambda: plots.answers({"a": 3.0}), "answers: found must be a mapping"),
+        (lambda: plots.answers(mechanism("interval").release(3)), "answers: found must be a mapping"),
+        (lambda: plots.comparison(5), r"comparison: found must be what inbounds.compare returns; got 5"),
+        (lambda: plots.tradeoff(None), r"tradeoff: found must be what inbounds.tradeoff returns; got None"),
+        (lambda: plots.intervals("Laplace"), "mechanism must be a mechanism of this package"),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(call: Any, words: str) -> None:
+    with pytest.raises(ib.ParameterTypeError, match=words):
+        call()
+
+
+@pytest.mark.parametrize("epsilons", [[1.0, -1.0], [1.0, 0.0], [0.5, 1e6]])
+def test_scales_name_an_epsilon_that_makes_no_sense(epsilons: Any) -> None:
+    with pytest.raises(ib.ParameterError, match="epsilon must be"):
+        plots.scales(ib.Interval(0, 10), 1.0, epsilons)
+
+
+# ---------------------------------------------------------------- answers that are points
+
+
+def table(domain: Any, count: int) -> ib.Table:
+    ring = [int(1e6 * math.exp(-min(k, count - k))) + 1 for k in range(count)]
+    return ib.Table(domain, [ring[count - i :] + ring[: count - i] for i in range(count)], sensitivity=1, cells=count)
+
+
+POINTS: dict[str, tuple[Any, Any]] = {
+    "table": (table(ib.Interval(0, 10), 20), [0, 5]),
+    "table, denoised": (table(ib.Interval(0, 10), 20).denoised(), [0, 5]),
+    "table on spans": (ib.Table(ib.Spans([(0, 1), (2, 4)]), [[5, 2, 1], [2, 5, 2], [1, 2, 5]], sensitivity=1), 0.5),
+    "table on blocks": (table(ib.Integers(0, 99), 20), [0, 50]),
+    "table on integers": (table(ib.Integers(0, 19), 20), [0, 5]),
+    "table on integers, denoised": (table(ib.Integers(0, 19), 20).denoised(), [0, 5]),
+    "large table": (table(ib.Interval(0, 10), 100), [0, 5]),
+    "one answer": (ib.Table(ib.Interval(0, 1), [[0, 1], [0, 1]], sensitivity=0.1), 0.5),
+    "integers, denoised": (mechanism("integers", edges="ignore").denoised(), [0, 5]),
+    "integers, denoised to whole numbers": (mechanism("integers").denoised(integer=True), [0, 5]),
+    "integers, not in order": (
+        ib.Staircase.calibrate(ib.Integers(0, 30), sensitivity=5, epsilon=1.0, edges="ignore").denoised(),
+        3,
+    ),
+    "many integers, denoised": (
+        ib.Laplace(ib.Integers(0, 3000), scale=100, sensitivity=1, edges="ignore").denoised(),
+        [0, 1000],
+    ),
+    "box, denoised": (mechanism("integer box", edges="ignore").denoised(), [5, 8]),
+}
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_answers_that_are_points_are_drawn(name: str) -> None:
+    made, values = POINTS[name]
+    figure = plots.density(made, values)
+    assert_drawn(figure, least=30)
+    assert figure.axes[0].get_ylabel() == "probability"
+
+
+@pytest.mark.parametrize("name", [name for name in POINTS if not name.startswith("box")])
+def test_intervals_of_answers_that_are_points_are_drawn(name: str) -> None:
+    made, _ = POINTS[name]
+    figure = plots.intervals(made)
+    assert_drawn(figure, colour=BAND)
+    (axes,) = figure.axes
+    drawn = next(line for line in axes.lines if line.get_label() == "maximum likelihood")
+    x = np.asarray(drawn.get_xdata())
+    x = x[~np.isnan(x)]
+    assert np.asarray(made._possible(x)).all()
+    assert np.asarray(drawn.get_ydata())[~np.isnan(drawn.get_xdata())] == pytest.approx(made.estimate(x))
+    assert axes.get_xlim()[0] <= x[0] <= x[-1] <= axes.get_xlim()[1]
+
+
+def test_stems_are_probabilities() -> None:
+    for name in ("table", "table, denoised", "integers, denoised", "integers, not in order"):
+        made, values = POINTS[name]
+        (axes,) = plots.density(made, values).axes
+        for line, q in zip(axes.lines, np.atleast_1d(values), strict=False):
+            assert line.get_label() == f"true value {q}"
+            assert np.sum(np.asarray(line.get_ydata())) == pytest.approx(1.0, abs=2e-3)  # what is out of view
+            nearest = made.at(q).pmf(made.at(q).answers(5e-4))
+            assert np.max(np.asarray(line.get_ydata())) == pytest.approx(np.max(nearest))
+
+
+@pytest.mark.parametrize("edges", EDGES)
+@pytest.mark.parametrize("kind", ["interval", "spans", "integers", "half-line", "many integers"])
+def test_intervals_are_drawn(kind: str, edges: str) -> None:
+    assert_drawn(plots.intervals(mechanism(kind, edges=edges)), colour=BAND)
+    if kind in ("interval", "spans"):
+        assert_drawn(plots.intervals(mechanism(kind, edges=edges).denoised()), colour=BAND)
 
 
 def test_a_few_true_values_at_most() -> None:

@@ -503,9 +503,50 @@ def test_values_that_cannot_have_been_released() -> None:
         posterior(bounded, 0.8, ([0.1, 0.2], [1.0, 1.0]))
     with pytest.raises(ParameterError, match="pmf"):
         posterior(made, 0.5).pmf(0.5)
-    with pytest.raises(ParameterError, match="level"):
-        posterior(made, 0.5).interval(1.0)
+    for level in (0.0, 1.0, 1.0 - 1e-13):
+        with pytest.raises(ParameterError, match="level"):
+            posterior(made, 0.5).interval(level)
     assert "Posterior on Interval" in repr(posterior(made, 0.5))
+
+
+def test_shapes_that_do_not_broadcast() -> None:
+    found = posterior(ib.Laplace(ib.Interval(0, 1), scale=0.3, sensitivity=0.1), [0.1, 0.2])
+    for ask in (found.cdf, found.pdf, found.ppf):
+        with pytest.raises(ParameterError, match=r"broadcasts against that of the answers, \(2,\); got 'shape \(3,\)'"):
+            ask([0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize("prior", [None, ([1, 5], [1.0, 2.0])], ids=["flat", "points"])
+@pytest.mark.parametrize("domain", [ib.Integers(0, 30), ib.Interval(0, 30)], ids=str)
+def test_no_answers_have_no_posteriors(domain: Any, prior: Any) -> None:
+    made = ib.Laplace(domain, scale=2, sensitivity=1)
+    for shape in ((0,), (2, 0)):
+        found = made.posterior(np.empty(shape), prior)
+        for ask in (found.mean, found.var, found.std, found.median, found.mode):
+            assert ask().shape == shape
+        assert found.cdf(3.0).shape == found.interval()[0].shape == shape
+    assert made.estimate([], "posterior-mean", prior).shape == (0,)
+
+
+def one_by_one(q: Any) -> Any:
+    """A density that takes what it is given to be one-dimensional."""
+    return np.array([math.exp(-x) for x in q])
+
+
+def test_densities_are_asked_for_a_row_of_values() -> None:
+    made = ib.Laplace(ib.Interval(0, 1), scale=0.2, sensitivity=0.1)
+    assert made.posterior(0.5, one_by_one).mean() == pytest.approx(made.posterior(0.5, lambda q: np.exp(-q)).mean())
+    # a constant is a density, too
+    assert made.posterior(0.5, lambda q: 1.0).mean() == pytest.approx(made.posterior(0.5).mean())
+
+
+@pytest.mark.parametrize("bad", [-1.0, math.nan, INF])
+def test_densities_are_checked_wherever_they_are_asked_for(bad: float) -> None:
+    """The normalising pass never asks at an end of the domain; the mode does."""
+    made = ib.Laplace(ib.Interval(0, 1), scale=0.2, sensitivity=0.1)
+    found = made.posterior(0.5, lambda q: np.where(q == 1.0, bad, 1.0))
+    with pytest.raises(ParameterError, match=r"prior must be a density: finite and not negative; got .* at 1.0"):
+        found.mode()
 
 
 # --- panels --------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import inbounds as ib
 from inbounds.errors import MissingColumn, MissingExtra, ParameterError, ParameterTypeError, QueryFailed
 from inbounds.query import (
     Bins,
@@ -271,6 +272,28 @@ def test_lines_that_do_not_fit_are_dropped(tmp_path: Path) -> None:
     assert tally.units == (2,)
     fixed = Sum("age", 0, 100, center=0.0).fixed(Request({"n": Rows()}, unit="user", rows=1).caps)
     assert tally["age"][0][1] * fixed.step == 60
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "note"),
+    [
+        ("t.csv", "user,age\n1,20\n2,old\n", "lines of the file that do not fit"),
+        ("t.jsonl", '{"user": 1, "age": 20}\n{"user": 2, "age": "old"}\n', "values that do not fit"),
+    ],
+)
+def test_every_answer_from_text_says_what_becomes_of_what_does_not_fit(
+    tmp_path: Path, name: str, text: str, note: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    types = {"user": "integer", "age": "integer"}
+    data = ib.dataset(tmp_path / name, unit="user", types=types, budget=ib.Budget(epsilon=3))
+    assert data.mean("age", bounds=(0, 100), epsilon=0.5).notes[-1].startswith(note)
+    assert note in data.plan.mean("age", bounds=(0, 100), epsilon=0.5).explain().splitlines()[0]
+    several = data.select(n=ib.ask.count_units(), m=ib.ask.mean("age", (0, 100)), epsilon=1.0)
+    assert sum(line.startswith(note) for line in several.notes) == 1
+    table = pa.table({"user": [1, 2], "age": [20, 30]})
+    plain = ib.dataset(table, unit="user", budget=ib.Budget(epsilon=3)).mean("age", bounds=(0, 100), epsilon=0.5)
+    assert not any("do not fit" in line for line in plain.notes)
 
 
 # Spark: one session for classic and Connect, whose Python workers cannot start.

@@ -965,7 +965,7 @@ def test_explain_says_everything() -> None:
     assert (
         f"unit          user; neighbours differ by one unit replaced by another; {USERS} units, which is public" in one
     )
-    assert "contribution  one value a unit and group, the mean of its own" in one
+    assert "contribution  one value per unit and group, the mean of its own" in one
     row = opened(unit=None, max_rows=None, max_groups=None).plan.count(epsilon=1).explain()
     assert "unit          each row" in row
     assert "contribution" not in row

@@ -83,12 +83,47 @@ def floats(p: list[list[Fraction]], a: int, b: int) -> list[tuple[Any, Any]]:
     ]
 
 
+def near(count: int, bits: int, share: float) -> list[list[int]]:
+    """Rows whose ratios differ by about so much."""
+    rng = np.random.default_rng(bits)
+    return [[int(2**bits * (1.0 + share * u)) for u in row] for row in rng.uniform(0.0, 1.0, (count, count)).tolist()]
+
+
+@pytest.mark.parametrize("alpha", [1.0001, 1.5, 40.0, 1e3, 1e5, 1e6])
+@pytest.mark.parametrize(
+    "weights",
+    [
+        [[2**160 * 1001 // 1000, 2**160], [2**160, 2**160 * 1001 // 1000]],  # once too small from alpha = 1e4 on
+        near(3, 160, 1e-3),
+        near(3, 159, 1e-5),
+        near(2, 900, 0.5),
+        near(3, 61, 20.0),
+        [[2**160 + 2**60, 2**160], [2**160, 2**160 + 2**60]],  # logarithms that are equal in floats
+        [[2**400, 3], [2**400 - 2**100, 1]],  # a large ratio, of small probabilities
+        [[2**1200, 2**200], [2**1200, 1]],  # probabilities that floats do not hold
+    ],
+)
+def test_renyi_is_never_below_the_truth(weights: list[list[int]], alpha: float) -> None:
+    p, a = shares(weights), mpf(alpha)
+    with mp.workdps(500):
+        sums = [
+            mp.fsum(mpf(x) ** a * mpf(y) ** (1 - a) for x, y in floats(p, i, j)) for i, j in pairs(len(p), len(p) - 1)
+        ]
+        exact = mp.log(max(sums)) / (a - 1)
+        found = Table(ib.Integers(0, len(p) - 1), weights, sensitivity=len(p) - 1).rdp(alpha)
+        assert found >= exact
+        assert found <= exact * (1 + mpf("1e-6")) + mpf("1e-10")
+
+
 def test_answers_that_one_neighbour_cannot_give() -> None:
     m = Table(ib.Integers(0, 3), STAIRS, sensitivity=3)
     assert math.isinf(m.epsilon())
     assert m.delta(1.0) >= 9 / 14
     assert m.delta(500.0) >= Fraction(9, 14)  # the answer 0, which the last row never gives
     assert math.isinf(m.rdp(2.0))
+    # no epsilon says how wide the noise is: the mean error does, or else the distance of two answers
+    assert m.scale == 1.0
+    assert Table(ib.Integers(0, 3), [[0, 0, 1, 1], [1] * 4, [1] * 4, [1, 1, 0, 0]], sensitivity=1).scale == 1.75
     assert m.epsilon(0.7) == pytest.approx(math.log(3.2), rel=1e-6)
     assert math.isinf(m.epsilon(0.6))
     near = Table(ib.Integers(0, 3), STAIRS, sensitivity=1)
@@ -96,6 +131,17 @@ def test_answers_that_one_neighbour_cannot_give() -> None:
     # 0 and 0 are no loss
     half = Table(ib.Integers(0, 2), [[2, 1, 0], [1, 2, 0], [1, 1, 0]], sensitivity=1)
     assert half.epsilon() == pytest.approx(math.log(2.0), abs=1e-12)
+
+
+def test_totals_without_a_common_multiple_of_some_size_are_refused() -> None:
+    """Brought to one total, a thousand rows of random weights would take ten gigabytes."""
+    weights = np.random.default_rng(1).integers(1, 2**50, (1024, 1024))
+    with pytest.raises(
+        ib.ParameterError, match=r"weights must be rows that can be brought to one total of at most 4096"
+    ):
+        Table(ib.Integers(0, 1023), weights, sensitivity=1)
+    weights[:, 0] += 2**61 - weights.sum(axis=1)
+    assert Table(ib.Integers(0, 1023), weights, sensitivity=1).weights[5] == tuple(weights[5].tolist())
 
 
 def test_rows_that_are_alike_and_rows_that_are_nearly() -> None:
@@ -328,11 +374,9 @@ def test_intervals_cover(weights: list[list[int]], level: float, whole: bool) ->
     assert type(one[0]) is (int if whole else float)
 
 
-def test_order_and_estimates() -> None:
+def test_estimates() -> None:
     ordered = Table(ib.Integers(0, 3), STAIRS, sensitivity=1)
     crossed = Table(ib.Integers(0, 2), [[5, 1, 1], [1, 1, 5], [1, 5, 1]], sensitivity=1)
-    assert ordered.ordered
-    assert not crossed.ordered
     assert ordered.estimate([0, 1, 2, 3]).tolist() == [0, 1, 2, 3]
     assert crossed.estimate([0, 1, 2]).tolist() == [0, 2, 1]
     assert ordered.estimate(2, "median-unbiased") == 2
@@ -360,6 +404,27 @@ def test_the_posterior_is_bayes_rule() -> None:
 
 
 # ---------------------------------------------------------------- audit, values, bad input
+
+
+@pytest.mark.parametrize("domain", [ib.Interval(0, 4800), ib.Integers(0, 4799)], ids=["interval", "integers"])
+def test_posteriors_and_estimates_of_many_cells(domain: Any) -> None:
+    """More panels than all answers have in common, for true values of which none is too far away to matter."""
+    ring = [int(1e6 * math.exp(-min(k, 600 - k) / 20.0)) + 1 for k in range(600)]
+    weights = [ring[600 - i :] + ring[: 600 - i] for i in range(600)]
+    m = Table(domain, weights, sensitivity=240, cells=600)
+    q = np.arange(4800.0) + (0.0 if domain.lattice else 0.5)
+    near = 1e-9 if domain.lattice else 1e-5  # cells of eight, or a hair longer
+    x = m.points[[0, 17, 300, 599]]
+    share = m.at(q[:, None]).pmf(x)
+    share /= share.sum(axis=0)
+    found = m.posterior(x)
+    assert found.mean() == pytest.approx(q @ share, rel=near)
+    below = np.cumsum(share, axis=0)[2399]
+    assert found.cdf(2399.0 if domain.lattice else 2400.0) == pytest.approx(below, rel=near)
+    assert np.array_equal(m._cells.row(found.mode()), [0, 17, 300, 599])
+    better = m.denoised()
+    assert better._estimates(x) == pytest.approx(q @ share, rel=near)
+    assert better.at(2400).error().rmse < 1.05 * m.at(2400).error().rmse
 
 
 def test_the_auditor_counts_in_integers() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from numbers import Real
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -88,10 +88,13 @@ def amount(what: str, name: str, value: object, *, least: float, next_step: str 
 
 def whole(what: str, name: str, value: object, *, at_least: int, at_most: int, next_step: str = "") -> int:
     """A whole number inside the given limits. ``3.0`` is one; ``3.5`` and ``True`` are not."""
-    x = number(what, name, value, at_least=at_least, at_most=at_most, next_step=next_step)
-    if x != math.floor(x):
+    number(what, name, value, at_least=at_least, at_most=at_most, next_step=next_step)
+    found = int(value)  # type: ignore[call-overload]  # not by way of a float, which would round it
+    if found != value:
         refuse(what, name, "a whole number", value, next_step)
-    return int(x)
+    if not at_least <= found <= at_most:
+        refuse(what, name, f"a finite number in [{at_least!r}, {at_most!r}]", value, next_step)
+    return cast(int, found)
 
 
 def vector(what: str, name: str, values: object, *, finite: bool = True, next_step: str = "") -> FloatArray:
@@ -110,6 +113,16 @@ def vector(what: str, name: str, values: object, *, finite: bool = True, next_st
 def real_array(what: str, name: str, values: Any, *, requirement: str, next_step: str = "") -> FloatArray:
     """Numbers of any shape, copied as float64; bools, strings, objects and complex numbers are refused, unechoed."""
     return np.array(real_values(what, name, values, requirement=requirement, next_step=next_step), dtype=np.float64)
+
+
+def numbers(what: str, name: str, values: Any) -> FloatArray:
+    """Numbers of any shape, NaN and infinite ones too: what laws and posteriors are asked about."""
+    return real_array(what, name, values, requirement="numbers")
+
+
+def level(what: str, value: object) -> float:
+    """The level of an interval: a probability that leaves more than rounding on either side."""
+    return number(what, "level", value, above=0.0, at_most=1.0 - 1e-12)
 
 
 def real_values(what: str, name: str, values: Any, *, requirement: str, next_step: str = "") -> npt.NDArray[Any]:

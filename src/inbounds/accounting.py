@@ -8,7 +8,7 @@ rule for (epsilon, delta) is a privacy filter: it holds for events that are chos
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -24,18 +24,21 @@ from inbounds.errors import BudgetExceeded, ParameterError, ParameterTypeError
 from inbounds.events import Composed, Event, Parallel, Plan, Repeated, Zcdp, composition, single
 from inbounds.numerics import Bound, decimal_floor, rounded
 
-__all__ = ["Budget", "Price", "price"]
+__all__ = ["UNITS", "Budget", "Price", "add", "price"]
 
 VERSION = 1
 Vector = tuple[int, ...]
 
-_EPSILON, _RENYI, _DELTA = 10**9, 10**12, 10**18  # units in 1: of epsilon; of rho and Rényi divergences; of delta
+#: How many units are 1. What is counted are whole numbers of them; Rényi divergences count as rho does.
+UNITS = {"epsilon": 10**9, "rho": 10**12, "delta": 10**18}
+_EPSILON, _RENYI, _DELTA = UNITS["epsilon"], UNITS["rho"], UNITS["delta"]
 _MOST = 2**62 - 1  # units that stand for infinitely many
 
 _SIDE = 4  # orders on either side of the middle one
 _WEIGHTS = np.array([4.0 ** -abs(i - _SIDE) for i in range(2 * _SIDE + 1)])
 _WEIGHTS /= np.sum(_WEIGHTS)
 _MARGIN = 1e-9  # relative, for what is rounded in the rule
+_LAST_DIGIT = 2.0**-30  # relative, between curves computed on different machines
 
 
 # ---------------------------------------------------------------- whole numbers
@@ -55,7 +58,17 @@ def _limit(x: float, units: int) -> int:
     return math.floor(decimal(x) * units)
 
 
-def _fold(event: Event, leaf: Callable[[Event], Vector]) -> Vector:
+def _less(a: float, b: float) -> float:
+    """What is lacking from b to a, as decimals."""
+    return max(float(decimal(a) - decimal(b)), 0.0) if a < math.inf else a
+
+
+def add(used: Sequence[int], charge: Sequence[int]) -> Vector:
+    """The sum of vectors. It may exceed what stands for infinitely many: a void must find all it takes back."""
+    return tuple(u + c for u, c in zip(used, charge, strict=True))
+
+
+def _fold(event: Event, leaf: Callable[[Event], tuple[Any, ...]]) -> tuple[Any, ...]:
     """What an event costs: sums in sequence, the largest over groups that share no unit."""
     if isinstance(event, Composed | Parallel):
         columns = zip(*(_fold(part, leaf) for part in event.events), strict=True)
@@ -67,7 +80,7 @@ def _fold(event: Event, leaf: Callable[[Event], Vector]) -> Vector:
 
 def _enough(charge: Vector, price: Vector) -> bool:
     """Whether a charge is the price, up to the last digit: curves computed on another machine may differ in it."""
-    return all(type(c) is int and c * (1.0 + 2.0**-30) + 1 >= p for c, p in zip(charge, price, strict=True))
+    return all(type(c) is int and c * (1.0 + _LAST_DIGIT) + 1 >= p for c, p in zip(charge, price, strict=True))
 
 
 # ---------------------------------------------------------------- rules: what is counted, and when there is room
@@ -90,16 +103,23 @@ class _Rule(Protocol):
 
 
 class _Sum:
-    """One number that adds up: pure epsilon or rho."""
+    """One number that adds up: pure epsilon or rho.
+
+    The limit is rounded down and charges up. An event that is within the budget but for that is charged the limit:
+    beside it there is room for what costs nothing only.
+    """
 
     zero: Vector = (0,)
 
-    def __init__(self, name: str, most: float, units: int, cost: Callable[[Event], Vector]) -> None:
-        self.name, self.units, self.cost = name, units, cost
-        self.limit = _limit(most, units)
+    def __init__(self, name: str, most: float, cost: Callable[[Event], Fraction]) -> None:
+        self.name, self.most, self.units, self.cost = name, most, UNITS[name], cost
+        self.limit = _limit(most, self.units)
 
     def charge(self, event: Event) -> Vector:
-        return _fold(event, self.cost)
+        charge = _fold(event, lambda leaf: (_units(self.cost(leaf), self.units),))
+        if charge[0] > self.limit and _fold(event, lambda leaf: (self.cost(leaf),))[0] <= decimal(self.most):
+            return (self.limit,)
+        return charge
 
     def covers(self, charge: Vector, event: Event) -> bool:
         return _enough(charge, self.charge(event))
@@ -108,7 +128,7 @@ class _Sum:
         return used[0] <= self.limit
 
     def spent(self, used: Vector) -> dict[str, float]:
-        return {self.name: _number(used[0], self.units)}
+        return {self.name: self.most if used[0] == self.limit else _number(used[0], self.units)}
 
     def remaining(self, used: Vector) -> dict[str, float]:
         return {self.name: _number(max(self.limit - used[0], 0), self.units)}
@@ -118,14 +138,15 @@ class _Sum:
         return {self.name: _number(max(total - self.limit, 0) if total < _MOST else _MOST, self.units)}
 
 
-def _pure_cost(leaf: Event) -> Vector:
+def _pure_cost(leaf: Event) -> Fraction:
     epsilon, delta = single(leaf).pair
-    return (_MOST if epsilon is None or delta > 0 else _units(epsilon, _EPSILON),)
+    return Fraction(_MOST) if epsilon is None or delta > 0 else epsilon
 
 
 @lru_cache(maxsize=4096)
-def _rho_cost(leaf: Event) -> Vector:
-    return (_units(decimal(leaf.rho) if isinstance(leaf, Zcdp) else float(single(leaf).rho), _RENYI),)
+def _rho_cost(leaf: Event) -> Fraction:
+    rho = float(single(leaf).rho)
+    return decimal(rho) if isinstance(leaf, Zcdp) else Fraction(min(rho, _MOST))
 
 
 class _Filter:
@@ -137,6 +158,7 @@ class _Filter:
     """
 
     def __init__(self, epsilon: float, delta: float, own: float) -> None:
+        self.stated = {"epsilon": epsilon, "delta": delta}
         self.epsilon, self.delta = decimal_floor(epsilon), decimal_floor(delta)
         share = decimal(own) * decimal(delta)
         self.limit, self.own_limit = _limit(epsilon, _EPSILON), math.floor(share * _DELTA)
@@ -153,12 +175,16 @@ class _Filter:
         """The charge that adds up."""
         return _fold(event, lambda leaf: _filter_cost(leaf, self.orders))
 
-    def takes_all(self, event: Event) -> bool:
-        """Whether it may be the only one."""
-        return composition(event).delta(self.epsilon) <= self.delta
+    def takes_all(self, event: Event, slack: float = 0.0) -> bool:
+        """Whether it may be the only one: by its profile, or by what adds up, which for claims is exact."""
+        whole = composition(event)
+        total, fails = whole.pair
+        if total is not None and total <= decimal(self.stated["epsilon"]) and fails <= decimal(self.stated["delta"]):
+            return True
+        return whole.delta(self.epsilon) <= self.delta * (1.0 + slack)
 
     def covers(self, charge: Vector, event: Event) -> bool:
-        return self.takes_all(event) if charge == self.whole else _enough(charge, self.by_parts(event))
+        return self.takes_all(event, _LAST_DIGIT) if charge == self.whole else _enough(charge, self.by_parts(event))
 
     def admits(self, used: Vector) -> bool:
         pure, own, whole, *renyi = used
@@ -198,7 +224,7 @@ class _Filter:
     def spent(self, used: Vector) -> dict[str, float]:
         pure, own, whole, *renyi = used
         if whole:
-            return {"epsilon": _number(self.limit, _EPSILON), "delta": self.delta}
+            return dict(self.stated)
         by_sum, by_mixture = _number(pure, _EPSILON), self._epsilon_of(tuple(renyi))
         own_delta = _number(own, _DELTA)
         if by_sum <= by_mixture:
@@ -227,20 +253,16 @@ class _Filter:
         while high - low > 1:
             middle = (low + high) // 2
             cost = (middle, 0, 0, *(_response(middle, a) for a in self.orders))
-            low, high = (middle, high) if self.admits(_plus(used, cost)) else (low, middle)
+            low, high = (middle, high) if self.admits(add(used, cost)) else (low, middle)
         return {"epsilon": _number(low, _EPSILON), "delta": _number(max(self.own_limit - used[1], 0), _DELTA)}
 
     def shortfall(self, used: Vector, charge: Vector) -> dict[str, float]:
-        total = _plus(used, charge)
+        total = add(used, charge)
         if total[2]:  # all of it, or of what is left nothing
             left, asked = self.remaining(used), self.spent(charge)
-            return {name: max(asked[name] - left[name], 0.0) for name in asked}
+            return {name: _less(asked[name], left[name]) for name in asked}
         own = _number(max(total[1] - self.own_limit, 0), _DELTA)
-        return {"epsilon": max(self.spent(total)["epsilon"] - self.epsilon, 0.0), "delta": own}
-
-
-def _plus(used: Vector, charge: Vector) -> Vector:
-    return tuple(min(u + c, _MOST) for u, c in zip(used, charge, strict=True))
+        return {"epsilon": _less(self.spent(total)["epsilon"], self.stated["epsilon"]), "delta": own}
 
 
 def _response(pure: int, order: float) -> int:
@@ -286,6 +308,10 @@ class Budget:
 
     Numbers count as the decimals they print as: epsilon 0.3 pays for three releases of 0.1. What is released next may
     depend on what came out before; the guarantee holds for the whole (``docs/proofs/composition.md``).
+
+    Counted is in units of 1e-9 of epsilon and 1e-12 of rho: the limit is rounded down to them, each release up. So a
+    number of more digits pays once for a release of the same number, but not always for its parts: epsilon 1 pays for
+    two releases of 1/3, and 0.999999999 for three of 0.333333333.
 
     Parameters
     ----------
@@ -374,7 +400,11 @@ class Budget:
         return self._rule.admits(self._counted(used))
 
     def spent(self, used: Vector) -> dict[str, float]:
-        """So much in the budget's terms: epsilon (and delta), or rho; never less than it is."""
+        """So much in the budget's terms: epsilon (and delta), or rho; never less than such releases cost.
+
+        That is for releases that were fixed beforehand. Where they were chosen as answers came in, a sum of epsilons
+        holds as well; else the guarantee is that of the whole budget, and this an estimate for reading.
+        """
         return self._rule.spent(self._counted(used))
 
     def remaining(self, used: Vector) -> dict[str, float]:
@@ -425,9 +455,9 @@ class Budget:
 @lru_cache(maxsize=256)
 def _rule(epsilon: float | None, delta: float, rho: float | None, own: float) -> _Rule:
     if rho is not None:
-        return _Sum("rho", rho, _RENYI, _rho_cost)
+        return _Sum("rho", rho, _rho_cost)
     most = epsilon or 0.0
-    return _Filter(most, delta, own) if delta > 0.0 else _Sum("epsilon", most, _EPSILON, _pure_cost)
+    return _Filter(most, delta, own) if delta > 0.0 else _Sum("epsilon", most, _pure_cost)
 
 
 # ---------------------------------------------------------------- before anything is run
@@ -466,7 +496,7 @@ class Price:
         """Whether the budget has room for it; None without a budget."""
         if self.budget is None or self.charge is None or self.used is None:
             return None
-        return self.budget.admits(_plus(self.used, self.charge))
+        return self.budget.admits(add(self.used, self.charge))
 
     def __str__(self) -> str:
         text = self.guarantee.table(self.delta)
@@ -474,7 +504,7 @@ class Price:
             return text
         if not self.fits:
             return f"{text}\n  {self.budget.refusal(self.used, self.charge)}"
-        left = self.budget.remaining(_plus(self.used, self.charge))
+        left = self.budget.remaining(add(self.used, self.charge))
         then = " and ".join(f"{name} {rounded(x, up=False, digits=9)}" for name, x in left.items())
         return f"{text}\n  {self.budget!r} has room for it; then left for one release: {then}"
 

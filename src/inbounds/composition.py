@@ -156,10 +156,10 @@ class Concentrated(Known):
 
     @property
     def pair(self) -> Pair:
-        return None, Fraction(0)
+        return (None if self.rho > 0.0 else Fraction(0)), Fraction(0)
 
     def pure(self) -> Bound:
-        return Bound(math.inf, exact=True, reason="only rho is known")
+        return Bound(math.inf if self.rho > 0.0 else 0.0, exact=True, reason="only rho is known")
 
     def delta(self, epsilon: float, *, target: float = math.nan, floor: float = 0.0) -> Bound:
         return Bound(max(rho_delta(self.rho, epsilon), floor), exact=False, reason="zero-concentrated DP")
@@ -379,8 +379,9 @@ class Guarantee:
         return self._composition.epsilon(check.number("Guarantee", "delta", delta, at_least=0.0, below=1.0))
 
     def delta(self, epsilon: float) -> Bound:
-        """The smallest delta found for this epsilon."""
-        return self._composition.delta(check.number("Guarantee", "epsilon", epsilon, at_least=0.0, at_most=1e6))
+        """The smallest delta found for this epsilon; 0 only where it is 0."""
+        e = check.number("Guarantee", "epsilon", epsilon, at_least=0.0, at_most=1e6)
+        return privacy.delta_at(self._composition, e)
 
     def rdp(self, alpha: float) -> Bound:
         """Rényi DP of order alpha."""

@@ -142,12 +142,15 @@ class Convolution:
     def __init__(self, parts: Sequence[tuple[Atoms, int]]) -> None:
         self.parts = list(parts)
         finite = [float(np.sum(a.masses)) for a, _ in self.parts]
-        log_finite = math.fsum(k * math.log(f) for (_, k), f in zip(self.parts, finite, strict=True))
-        log_whole = math.fsum(k * math.log1p(a.lost / f) for (a, k), f in zip(self.parts, finite, strict=True))
+        draws = sum(k for _, k in self.parts)
+        log_whole = math.fsum(k * math.log(f + a.lost) for (a, k), f in zip(self.parts, finite, strict=True))
+        log_ratio = math.fsum(k * math.log1p(a.lost / f) for (a, k), f in zip(self.parts, finite, strict=True))
         #: the mass at infinity of the sum; all of it where there are so many draws that rounding would matter
         self.lost = 1.0
-        if sum(k for _, k in self.parts) <= _MANY and log_finite + log_whole < 700.0:
-            self.lost = math.exp(log_finite) * math.expm1(log_whole) * (1.0 + 2.0**-40)
+        if draws <= _MANY and log_whole < 700.0:
+            # Not finite * (e^ratio - 1), where both factors leave the range of floats when most of a law is lost.
+            slack = 2.0**-40 + 64.0 * _UNIT * draws
+            self.lost = min(math.exp(log_whole) * -math.expm1(-log_ratio) * (1.0 + slack), 1.0)
         spread = math.sqrt(math.fsum(k * float(np.dot(a.masses, np.square(a.losses))) for a, k in self.parts))
         widest = max(float(a.losses[-1]) for a, _ in self.parts)
         self.step: float = max(min(a.step for a, _ in self.parts), (40.0 * spread + 8.0 * widest) / _LONGEST)
@@ -273,12 +276,11 @@ class Convolution:
 
 
 def _power(base: np.ndarray, exponent: int) -> np.ndarray:
-    """Elementwise, by repeated squaring: its rounding is known."""
+    """Elementwise, for an exponent from 1 up, by repeated squaring: its rounding is known."""
     out = None
-    while exponent:
+    while exponent > 1:
         if exponent & 1:
             out = base if out is None else out * base
         exponent >>= 1
-        if exponent:
-            base = base * base
-    return np.ones_like(base) if out is None else out
+        base = base * base
+    return base if out is None else out * base

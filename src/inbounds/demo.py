@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DATA", "main", "record"]
 
-#: The RAND health insurance experiment: one row a person and study year. Public domain.
+#: The RAND health insurance experiment: one row per person and study year. Public domain.
 DATA = Path(str(files("inbounds") / "data" / "randhie.parquet"))
 
 VISITS = (0, 30)  # visits a year; a public bound, more count as 30

@@ -41,10 +41,6 @@ class ErrorReport:
     at_upper: Any
 
 
-def _numbers(name: str, x: Any) -> FloatArray:
-    return check.real_array("Distribution", name, x, requirement="numbers")
-
-
 class Errors(ABC):
     """Mean, variance and errors of a law around a true value, from its moments."""
 
@@ -158,7 +154,7 @@ class Distribution(Errors):
             check.refuse(
                 "Distribution", "logpdf", "used on continuous domains", self._domain, "Use logpmf on Integers."
             )
-        x = _numbers("x", x)
+        x = check.numbers("Distribution", "x", x)
         value = self._log_kernel(x) - self._log_z
         inside = np.isfinite(x) if self._edges == "ignore" else self._domain.contains(x)
         return np.where(inside, value, np.where(np.isnan(x), np.nan, -np.inf))[()]
@@ -168,7 +164,7 @@ class Distribution(Errors):
             check.refuse(
                 "Distribution", "logpmf", "used on Integers", self._domain, "Use logpdf on continuous domains."
             )
-        x = _numbers("x", x)
+        x = check.numbers("Distribution", "x", x)
         value = self._log_kernel(x) - self._log_z
         whole = np.isfinite(x) & (x == np.floor(x))
         inside = whole if self._edges == "ignore" else self._domain.contains(x)
@@ -184,28 +180,34 @@ class Distribution(Errors):
         return np.exp(self.logpmf(x))
 
     def cdf(self, x: Any) -> Any:
-        x = _numbers("x", x)
+        x = check.numbers("Distribution", "x", x)
         cut = np.where(np.isnan(x), 0.0, self._cut(x) if self._edges == "clamp" else x)
         below = np.minimum(np.exp(self._log_below(cut)), 1.0)
         return np.where(np.isnan(x), np.nan, below)[()]
 
     def sf(self, x: Any) -> Any:
         """P(answer > x), accurate when small."""
-        x = _numbers("x", x)
+        x = check.numbers("Distribution", "x", x)
         cut = np.where(np.isnan(x), 0.0, self._cut(x) if self._edges == "clamp" else x)
         above = np.minimum(np.exp(self._log_above(cut)), 1.0)
         return np.where(np.isnan(x), np.nan, above)[()]
 
     def ppf(self, p: Any) -> Any:
         """The smallest answer x with cdf(x) >= p; NaN outside [0, 1]."""
-        p = _numbers("p", p)
+        p = check.numbers("Distribution", "p", p)
         valid = (p >= 0.0) & (p <= 1.0)
         shape = np.broadcast_shapes(p.shape, self._q.shape)
-        safe = np.broadcast_to(np.where(valid, p, 0.5), shape)
-        value = self._quantile_integer(safe) if self._domain.lattice else self._quantile(safe)
+        value = self._inverse(np.broadcast_to(np.where(valid, p, 0.5), shape))
         if self._edges != "ignore":
             value = self._domain.project(value)
         return np.where(valid, value, np.nan)[()]
+
+    def _inverse(self, p: FloatArray) -> FloatArray:
+        """The quantile before projection."""
+        inner = np.where((p > 0.0) & (p < 1.0), p, 0.5)
+        value = self._quantile_integer(inner) if self._domain.lattice else self._quantile(inner)
+        # the ends themselves: no search by the cdf, which comes to 0 or 1 in floats long before, would stop there
+        return np.where(p == 0.0, -np.inf, np.where(p == 1.0, np.inf, value))
 
     def _quantile(self, p: FloatArray) -> FloatArray:
         """Choose the piece, then invert within it."""
@@ -352,7 +354,7 @@ class BoxDistribution:
         return f"<BoxDistribution on {self._box!r}>"
 
     def _each(self, name: str, x: Any) -> FloatArray:
-        values = _numbers(name, x)
+        values = check.numbers("BoxDistribution", name, x)
         if values.ndim == 0 or values.shape[-1] != self._box.dimension:
             check.refuse(
                 "BoxDistribution",

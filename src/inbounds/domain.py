@@ -389,6 +389,12 @@ class Box:
         """Whether every vector lies in the box."""
         return bool(np.all(self.contains(x)))
 
+    def _along(self, i: int, x: FloatArray) -> FloatArray:
+        """Vectors with these values of coordinate ``i``; the others are as near to 0 as they may be."""
+        vectors = np.tile(self.project(np.zeros(self.dimension)), (*x.shape, 1))
+        vectors[..., i] = x
+        return vectors
+
     def __contains__(self, x: object) -> bool:
         try:
             values = np.asarray(x)

@@ -32,7 +32,7 @@ from inbounds.numerics import decimal_floor, legendre
 from inbounds.programs import Limits, Solution, cover, solve, sum_below
 from inbounds.sampling.exact import ceil_shift, exp_neg
 
-__all__ = ["LARGEST_PROGRAM", "Optimal", "optimal", "optimal_bound"]
+__all__ = ["LARGEST_EPSILON", "LARGEST_PROGRAM", "Optimal", "optimal", "optimal_bound"]
 
 #: The most cells that are solved: without delta, and with it.
 LARGEST_PROGRAM, LARGEST_WITH_DELTA = 200, 60
@@ -40,7 +40,7 @@ DEFAULT_CELLS, DEFAULT_WITH_DELTA = 60, 30
 CRITERIA = ("average", "worst")
 
 _BITS = 160  # of the numbers in a table
-_LEAST_EPSILON, _LARGEST_EPSILON = 1e-9, 30.0
+_LEAST_EPSILON, LARGEST_EPSILON = 1e-9, 30.0
 _LEAST_DELTA = 1e-12
 _GOOD = 1e-6  # how close to the least loss a mechanism must be
 _EVERY = 2.0  # seconds between two lines of progress
@@ -155,10 +155,8 @@ def optimal(
     """
     what = "optimal"
     limit = check_line(what, domain, sensitivity)
-    e = check.number(what, "epsilon", epsilon, at_least=_LEAST_EPSILON, at_most=_LARGEST_EPSILON)
-    d = check.number(what, "delta", delta, at_least=0.0, below=1.0)
-    if 0.0 < d < _LEAST_DELTA:
-        check.refuse(what, "delta", f"0 or at least {_LEAST_DELTA!r}", delta, "")
+    e = check.number(what, "epsilon", epsilon, at_least=_LEAST_EPSILON, at_most=LARGEST_EPSILON)
+    d = check.amount(what, "delta", delta, least=_LEAST_DELTA, below=1.0)
     check.choice(what, "criterion", criterion, CRITERIA)
     check.choice(what, "guarantee", guarantee, GUARANTEES)
     if criterion == "worst" and prior is not None:
@@ -307,7 +305,7 @@ class _Problem:
         goal, gap = decimal_floor(self._epsilon), math.inf
         for room in (1e-10, 1e-9, 1e-8, 1e-7):
             if self._delta:
-                tight, delta = goal, max(self._delta * (1.0 - 100.0 * room) - 40e-6 * room, 0.0)
+                tight, delta = goal, self._delta - min(100.0 * room * self._delta + 40e-6 * room, self._delta / 2.0)
             else:
                 tight, delta = goal - min(room * max(goal, 1.0), goal / 2.0), 0.0
             found = [self._part(part, tight, delta, tell) for part in self._parts]
@@ -430,7 +428,7 @@ def optimal_bound(domain: Domain, *, sensitivity: Any, epsilon: float, loss: str
     """
     what = "optimal_bound"
     limit = check_line(what, domain, sensitivity)
-    e = check.number(what, "epsilon", epsilon, at_least=_LEAST_EPSILON, at_most=_LARGEST_EPSILON)
+    e = check.number(what, "epsilon", epsilon, at_least=_LEAST_EPSILON, at_most=LARGEST_EPSILON)
     check.choice(what, "loss", loss, ("squared", "absolute"))
     if isinstance(domain, Spans):  # true values of one span alone are no harder
         widths = [high - low for low, high in domain.spans]

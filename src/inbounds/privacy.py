@@ -28,7 +28,7 @@ from inbounds.noise.support import Support, cells, lattice_cells
 from inbounds.numerics import SLACK, Bound, certified_sup, width_up
 from inbounds.sensitivity import L1, L2, Sensitivity, largest_norm
 
-__all__ = ["Curve", "coarse", "curve", "epsilon_at", "gdp", "steepest", "zcdp"]
+__all__ = ["Curve", "coarse", "curve", "delta_at", "epsilon_at", "gdp", "steepest", "zcdp"]
 
 _DELTA_SLACK = 2.0**-33  # relative, on every delta
 _EPSILON_NUDGE = 2.0**-45  # deltas are evaluated at an epsilon this much smaller, which can only raise them
@@ -510,6 +510,14 @@ def _rates(family: str, box: Box, scale: float, edges: str) -> FloatArray:
 
 
 # ---------------------------------------------------------------- other currencies, for any curve
+
+
+def delta_at(of: Curve, epsilon: float) -> Bound:
+    """The smallest delta found for epsilon; 0 only where it is 0."""
+    found = of.delta(epsilon)
+    if found == 0.0 and of.pure() > epsilon:  # too small for a float, but not nothing
+        return Bound(math.ulp(0.0), exact=False, reason=found.reason)
+    return found
 
 
 def epsilon_at(of: Curve, delta: float) -> Bound:

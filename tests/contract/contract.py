@@ -19,7 +19,7 @@ from mpmath import mp, mpf
 import inbounds as ib
 from tests import reference as ref
 
-PROBABILITIES = np.array([1e-12, 0.001, 0.02, 0.25, 0.5, 0.61, 0.9, 0.999, 1 - 1e-9])
+PROBABILITIES = np.array([0.0, 1e-12, 0.001, 0.02, 0.25, 0.5, 0.61, 0.9, 0.999, 1 - 1e-9, 1.0])
 
 
 class MechanismContract:

@@ -109,7 +109,7 @@ class Pairs:
 
 
 def blocks(family: Family, low: FloatArray, high: FloatArray, edges: FloatArray | None = None) -> Iterator[Pairs]:
-    """The laws at ``low`` and ``high``, some rows at a time; ``edges`` (one row a pair) are further ends of panels."""
+    """The laws at ``low`` and ``high``, some rows at a time; ``edges``, a row per pair, are further ends of panels."""
     each = _POINTS // 8 if family.domain.lattice else 5_000 + 60 * len(family.domain.pieces)
     rows = max(1, _BLOCK // each)
     for i in range(0, low.size, rows):
@@ -171,7 +171,7 @@ def peak(family: Family, q: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _marks(domain: Line, centres: FloatArray, widths: FloatArray) -> FloatArray:
-    """Ends of panels, one row a pair: doubling away from each centre."""
+    """Ends of panels, one row per pair: doubling away from each centre."""
     doublings = _OPEN
     if domain.bounded:
         doublings = max(2, math.ceil(math.log2(float(domain.width) / float(np.min(widths)))) + 2)

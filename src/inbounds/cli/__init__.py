@@ -1,8 +1,9 @@
 """The command line: ``inbounds``, or ``python -m inbounds``. Thin: what it prints is what the package computes.
 
 :mod:`~inbounds.cli.options` reads what is asked; :mod:`~inbounds.cli.app`, ``release``, ``query``, ``budget`` and
-``plot`` have one function a command (``query`` reads ``questions``, ``asking`` answers them in a ``report``);
-:mod:`~inbounds.cli.output` prints tables or JSON; :mod:`~inbounds.cli.program` ends a command.
+``plot`` have one function for each command (``query`` reads ``questions``, ``asking`` answers them in a ``report``);
+:mod:`~inbounds.cli.output` prints tables or JSON, with sentences of the package in :mod:`~inbounds.cli.words` of the
+command line; :mod:`~inbounds.cli.program` ends a command.
 """
 
 from __future__ import annotations

@@ -1,22 +1,24 @@
-"""One function a command; budgets and pictures have commands of their own."""
+"""One function for each command; budgets and pictures have commands of their own."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
 import inbounds
 from inbounds import _checks as check
-from inbounds.calibration import GUARANTEES, METHODS
+from inbounds.calibration import METHODS
 from inbounds.cli import budget, output, plot, query, release
 from inbounds.cli.options import (
     Command,
     Family,
     FamilyOrRecord,
+    Guarantee,
     Json,
     Noise,
     OptionalScale,
@@ -33,6 +35,9 @@ from inbounds.cli.options import (
     with_options,
 )
 from inbounds.cli.program import NEGATIVE, UNDECIDED, Program, examples
+
+if TYPE_CHECKING:
+    from inbounds.events import Event
 
 __all__ = ["app"]
 
@@ -82,25 +87,18 @@ def calibrate(
     question: Question,
     noise: Noise,
     target: Target,
-    guarantee: Annotated[
-        str,
-        Option(
-            metavar="|".join(GUARANTEES),
-            help="For answers within the sensitivity, or in proportion to their distance.",
-            autocompletion=lambda: list(GUARANTEES),
-        ),
-    ] = "adjacent",
+    guarantee: Guarantee = "adjacent",
     method: Annotated[
         str,
         Option(
             metavar="|".join(METHODS),
-            help="The smallest scale, or a published one to compare with.",
+            help="The smallest scale (exact), or a published one to compare with.",
             autocompletion=lambda: list(METHODS),
         ),
     ] = "exact",
     as_json: Json = False,
 ) -> None:
-    """The least noise that certainly meets a privacy target."""
+    """Find the least noise that certainly meets a privacy target."""
     wanted = target.read()
     with output.working("calibrating"):
         mechanism = noise.calibrate(family, question, target, guarantee=guarantee, method=method)
@@ -123,9 +121,7 @@ def calibrate(
             }
         )
         return
-    asked = output.asked(wanted)
-    asked += " in proportion to the distance" if guarantee == "metric" else ""
-    asked += "" if method == "exact" else f" (published method: {method})"
+    asked = output.asked(wanted, guarantee) + ("" if method == "exact" else f" (published method: {method})")
     output.print_mechanism(mechanism, known, asked=asked)
 
 
@@ -134,8 +130,8 @@ def calibrate(
     epilog=examples(
         "inbounds guarantee laplace --interval 0 120 --scale 0.8 --sensitivity 0.5",
         "inbounds guarantee gaussian --interval 0 1 --scale 0.3 --sensitivity 0.1 --delta 1e-6 --epsilon 0.5 --alpha 8",
-        "# the record of a release needs nothing else:",
-        "inbounds guarantee event.json --delta 1e-6",
+        "# what 'inbounds release --json' or 'inbounds query --json' printed needs nothing else:",
+        "inbounds guarantee release.json --delta 1e-6",
     ),
 )
 @with_options
@@ -146,20 +142,24 @@ def guarantee(
     noise: Noise,
     scale: OptionalScale = None,
     delta: Annotated[
-        list[float] | None, Option(metavar="NUMBER", help="Epsilon at this delta; may be repeated.")
+        list[float] | None, Option(metavar="NUMBER", help="Show epsilon at this delta. May be repeated.")
     ] = None,
     epsilon: Annotated[
-        list[float] | None, Option(metavar="NUMBER", help="Delta at this epsilon; may be repeated.")
+        list[float] | None, Option(metavar="NUMBER", help="Show delta at this epsilon. May be repeated.")
     ] = None,
     alpha: Annotated[
-        list[float] | None, Option(metavar="NUMBER", help="Renyi DP of this order; may be repeated.")
+        list[float] | None, Option(metavar="NUMBER", help="Show Renyi DP of this order. May be repeated.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """What a scale, or the record of a release, gives: epsilon, delta, Renyi, zero-concentrated and Gaussian DP."""
+    """Say what a scale, or the record of a release, guarantees: epsilon, delta, Renyi, concentrated, Gaussian DP.
+
+    A file may hold a record, or all that 'inbounds release --json' or 'inbounds query --json' printed. Several answers
+    compose: their guarantee is that of releasing them one after the other about the same people.
+    """
     if family.endswith(".json"):
         if scale is not None or (question, noise) != (Question(), Noise()):
-            step = "The record has the domain, the sensitivity and the scale."
+            step = "It has the domain, the sensitivity and the scale: leave out their options."
             check.refuse("inbounds", "a record", "given without options for noise", Plain(family), step)
         _certify(Path(family), epsilon or (), delta or (), alpha or (), as_json)
         return
@@ -188,10 +188,8 @@ def guarantee(
 def _certify(
     file: Path, epsilons: Sequence[float], deltas: Sequence[float], alphas: Sequence[float], as_json: bool
 ) -> None:
-    """Recompute the guarantee of an event from its record."""
-    from inbounds import events
-
-    event = events.from_json(file.read_bytes())
+    """Recompute the guarantee of what was released from its record."""
+    event = _recorded(file.read_bytes())
     found = event.guarantee()
     with output.working("recomputing the guarantee"):
         known = output.facts(found, epsilons=epsilons, deltas=deltas or (1e-6, 1e-9), alphas=alphas, rho=True, mu=True)
@@ -201,6 +199,24 @@ def _certify(
         output.print_json(record)
     else:
         output.print_event(event, known)
+
+
+def _recorded(text: bytes) -> Event:
+    """The event of a record, or of all that a command printed: several are released one after the other."""
+    from inbounds import events
+
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        whole = None  # which is told better below
+    form = whole.get("format") if isinstance(whole, dict) else None
+    if form in ("inbounds.release", "inbounds.guarantee"):
+        return events.from_json(whole.get("event"))
+    if form in ("inbounds.report", "inbounds.explanation"):
+        parts = whole.get("answers" if form == "inbounds.report" else "plans")
+        found = [events.from_json(part.get("event")) for part in parts or () if isinstance(part, dict)]
+        return found[0] if len(found) == 1 else events.Composed(tuple(found))
+    return events.from_json(text)
 
 
 @app.command(
@@ -216,14 +232,15 @@ def audit(
     question: Question,
     noise: Noise,
     scale: Scale,
-    epsilon: Annotated[float, Option(metavar="NUMBER", help="The claim.")],
-    delta: Annotated[float, Option(metavar="NUMBER", help="The claim; 0 is pure.")] = 0.0,
+    epsilon: Annotated[float, Option(metavar="NUMBER", help="The epsilon that is claimed.")],
+    delta: Annotated[float, Option(metavar="NUMBER", help="The delta that is claimed; 0 for pure epsilon.")] = 0.0,
     plot: Annotated[
-        Path | None, Option(metavar="FILE", help="Draw the loss and the profile: .png, .svg, .pdf.")
+        Path | None,
+        Option(metavar="FILE", help="Draw the privacy loss and the profile to this file: .png, .svg or .pdf."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Prove a privacy claim, or refute it with a counterexample (exit code 1); undecided is 3."""
+    """Prove a privacy claim (exit code 0), or refute it with a counterexample (1); undecided is 3."""
     from inbounds import auditing
 
     if plot is not None:
@@ -261,16 +278,19 @@ def compare(
     wish: Wish,
     at: Annotated[
         str | None,
-        Option(metavar="NUMBER", help="Errors at this true value instead of over the domain. Not a real one."),
+        Option(
+            metavar="NUMBER",
+            help="Compare errors at this true value instead of over the domain. Do not use real data here.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """All mechanisms that meet a privacy target, by exact error beside the least possible one; and which to use."""
+    """Compare all mechanisms that meet a privacy target by exact error, beside the least possible; recommend one."""
     wanted, given = target.read(), question.read()
     if at is not None and wish.criterion is not None:
         step = "At one true value the average and the worst are the same."
         check.refuse("inbounds", "--criterion", "left out with --at", wish.criterion, step)
-    with output.working("comparing mechanisms", long=wish.optimum is True):
+    with output.working("comparing mechanisms"):
         if at is None:
             advice = wish.recommend(question, target)
             found, chosen = advice.comparison, {"mechanism": advice.name, "reason": advice.reason}
@@ -293,10 +313,12 @@ app.add_typer(plot.app)
 
 @app.command(cls=Command, epilog=examples("inbounds demo", "inbounds demo --output pictures --json"))
 def demo(
-    folder: Annotated[Path, Option("--output", metavar="FOLDER", help="Where the pictures go.")] = Path("build/demo"),
+    folder: Annotated[Path, Option("--output", metavar="FOLDER", help="Write the pictures to this folder.")] = Path(
+        "build/demo"
+    ),
     as_json: Json = False,
 ) -> None:
-    """Questions about real people, answered in range beside what plain noise would have said; with pictures."""
+    """Ask questions about real people: answers in range beside what plain noise would have said, with pictures."""
     from inbounds import demo as demonstration
 
     if as_json:
@@ -312,12 +334,12 @@ def demo(
 def reproduce(
     papers: Annotated[
         list[str] | None,
-        Argument(metavar="[PAPER]...", help="holohan, croft, chen-hale, fu; all of them if left out."),
+        Argument(metavar="[PAPER]...", help="Any of holohan, croft, chen-hale and fu; all of them if left out."),
     ] = None,
-    folder: Annotated[Path, Option("--output", metavar="FOLDER", help="Where the report goes.")] = Path(
+    folder: Annotated[Path, Option("--output", metavar="FOLDER", help="Write the report to this folder.")] = Path(
         "build/reproduce"
     ),
-    quick: Annotated[bool, Option("--quick", help="Smaller simulations, for a first look.")] = False,
+    quick: Annotated[bool, Option("--quick", help="Use smaller simulations, for a first look.")] = False,
     as_json: Json = False,
 ) -> None:
     """Recompute every table, figure and theorem of the papers, and write one report with a verdict on each."""

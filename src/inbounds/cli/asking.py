@@ -13,12 +13,13 @@ from inbounds import _checks as check
 from inbounds import accounting
 from inbounds.cli import budget, output
 from inbounds.cli.options import Plain
-from inbounds.cli.program import unseen
+from inbounds.cli.program import PARTLY, unseen
 from inbounds.cli.questions import Inquiry, located
 from inbounds.cli.report import Reply, Report
-from inbounds.errors import InboundsError, QueryFailed
+from inbounds.errors import InboundsError
 
 if TYPE_CHECKING:
+    from inbounds.events import Event
     from inbounds.ledger import Ledger, Scope
     from inbounds.query import Dataset, Plan
 
@@ -34,10 +35,10 @@ class Run:
     plans: tuple[Plan, ...]
 
     @classmethod
-    def planned(cls, inquiry: Inquiry, ledger: Ledger, scope: Scope) -> Run:
+    def planned(cls, inquiry: Inquiry, scope: Scope) -> Run:
         with output.working("planning"):
             with located(inquiry.place):
-                data = inquiry.data(ledger, scope)
+                data = inquiry.data(scope)
             if inquiry.asked[0].suggests:
                 inquiry.asked[0].suggestion(data)
                 return cls(inquiry, data, ())
@@ -62,25 +63,21 @@ class Run:
                 found.append(key is not None and self.data.scope.answered(plan.event, key=key))
         return found
 
-    def _price(self, scope: Scope) -> accounting.Price | None:
-        """Of all that is to be paid; None where that is nothing."""
-        due = [plan.event for plan, before in zip(self.plans, self._before, strict=True) if not before]
-        if not due:
-            return None
-        charges = [scope.budget.charge(event) for event in due]
-        together = accounting.price(due, budget=scope.budget, used=scope._used())
-        return replace(together, charge=tuple(map(sum, zip(*charges, strict=True))))  # as the ledger will add them
+    @property
+    def _due(self) -> list[Event]:
+        """What is to be paid for."""
+        return [plan.event for plan, before in zip(self.plans, self._before, strict=True) if not before]
 
     # ---------------------------------------------------------------- before anything is spent
 
-    def explain(self, *, sql: bool, as_json: bool, there: bool) -> None:
+    def explain(self, ledger: Ledger, *, sql: bool, as_json: bool) -> None:
         if self.suggests:
             step = "It costs its --epsilon, and is paid for and recorded like an answer."
             check.refuse("inbounds", "--explain", "left out for a suggestion", Plain("it"), step)
-        account, scope = self.inquiry.account, self.data.scope
+        account, scope, due = self.inquiry.account, self.data.scope, self._due
         with output.working("pricing"):
             texts = [plan.explain(sql=sql).partition("\n\n") for plan in self.plans]
-            together = self._price(scope)
+            short = scope.without_room(*due)
         if as_json:
             plans = [
                 {
@@ -94,10 +91,10 @@ class Run:
                     self.inquiry.asked, self.plans, texts, self._before, strict=True
                 )
             ]
-            cost = {} if together is None else scope.budget.spent(together.charge or ())
-            fits = together is None or together.fits
-            known = budget.record(scope) if there and account.ledger else None
-            whole = {"plans": plans, "cost": cost, "fits": fits, "budget": known}
+            cost = scope.budget.spent(scope._charge(due)) if due else {}
+            known = budget.record(scope) if scope.exists and account.ledger else None
+            refused = None if short is None else "/".join(short.path)
+            whole = {"plans": plans, "cost": cost, "fits": short is None, "refused_by": refused, "budget": known}
             output.print_json({"format": "inbounds.explanation", "version": 1, **whole})
             return
         out = output.console()
@@ -111,13 +108,20 @@ class Run:
             out.print(f"\n{query}\n" if query else "", soft_wrap=True)
         if len(self.plans) > 1:
             out.print(Text("All together", style="bold"))
-            shown = "nothing: all was answered before" if together is None else str(together)
-            for i, line in enumerate(shown.splitlines()):
+            for i, line in enumerate(self._together(due, short)):
                 out.print(_hanging(f"{'' if i else 'cost':<13} {line.strip()}", out.width), soft_wrap=True)
-        where = f"{account.ledger}, {'/'.join(account.path)}" if account.ledger else "none: see --ledger"
-        where += "" if there else " (not there yet; asking makes it)"
+        where = account.shown(ledger) + ("" if scope.exists else " (not there yet; asking makes it)")
         out.print(f"{'ledger':<13} {where}", soft_wrap=True)
-        out.print("Only names and types of columns were read. Nothing was spent.", soft_wrap=True)
+        out.print("No answers were computed. Nothing was spent.", soft_wrap=True)
+
+    def _together(self, due: list[Event], short: Scope | None) -> list[str]:
+        """What all questions cost, in the budget that has no room for them, or else in their own."""
+        if not due:
+            return ["nothing: all was answered before"]
+        scope = short or self.data.scope
+        price = accounting.price(due, budget=scope.budget, used=scope._used())
+        lines = str(replace(price, charge=scope._charge(due))).splitlines()  # as the ledger will add them
+        return lines if short is None else [*lines, f"Refused by the scope {'/'.join(short.path)!r}."]
 
     # ---------------------------------------------------------------- asking
 
@@ -135,7 +139,7 @@ class Run:
         report = Report((), self.inquiry.level, {"epsilon": found.epsilon}, scope.spent(), scope.remaining(), kept)
         output.print_rows([*rows, ("reason", found.reason), *report.facts()])
 
-    def answers(self, *, made: bool) -> tuple[Report, Exception | None]:
+    def answers(self, *, made: str) -> tuple[Report, Exception | None]:
         """Pay and ask, one plan after the other; with the error that ended it early, if there was one."""
         inquiry, scope = self.inquiry, self.data.scope
         self._refuse_too_much()
@@ -152,32 +156,24 @@ class Run:
                     with located(asked.place), unseen():
                         found = plan.run(key=key)
                 except InboundsError as error:
-                    if isinstance(error, QueryFailed):
-                        error.add_note("Its price is spent nevertheless.")
                     if not replies:
                         raise
-                    error.add_note(f"What was answered before it is shown: {len(replies)} of {len(names)}.")
+                    error.add_note(f"{PARTLY}: {len(replies)} of {len(names)}.")
                     problem = error
                     break
                 replies.append(Reply.of(asked.name, plan, found, key, before))
         kept = budget.record(scope) if inquiry.account.ledger else None
         paid = [scope.budget.charge(reply.results.event) for reply in replies if not reply.replayed]
         cost = scope.budget.spent(tuple(map(sum, zip(scope.budget.zero(), *paid, strict=True))))
-        place = f"{inquiry.account.ledger}: {'/'.join(scope.path)}, {scope.budget!r}" if made else ""
-        return Report(replies, inquiry.level, cost, scope.spent(), scope.remaining(), kept, place), problem
+        return Report(replies, inquiry.level, cost, scope.spent(), scope.remaining(), kept, made), problem
 
     def _refuse_too_much(self) -> None:
         """Several questions are asked only if there is room for all of them, here and in the scopes above."""
-        scope: Scope | None = self.data.scope
-        while len(self.plans) > 1 and scope is not None:
-            together = self._price(scope)
-            if together is not None and not together.fits:
-                error = scope.budget.refusal(together.used or (), together.charge or ())
-                error.add_note(
-                    f"Refused by the scope {'/'.join(scope.path)!r} for all questions together: none was asked."
-                )
-                raise error
-            scope = scope.parent
+        short = self.data.scope.without_room(*self._due) if len(self.plans) > 1 else None
+        if short is not None:
+            error = short._refusal(short._used(), short._charge(self._due))
+            error.add_note("This is the price of all questions together: none was asked.")
+            raise error
 
 
 def _hanging(line: str, width: int) -> str:

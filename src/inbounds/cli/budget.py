@@ -12,7 +12,19 @@ from typer import Argument, Option
 from inbounds import _checks as check
 from inbounds.accounting import Budget
 from inbounds.cli import output
-from inbounds.cli.options import Command, Group, Json, Plain, one_of, open_ledger, open_scope
+from inbounds.cli.options import (
+    LEDGER_HELP,
+    Command,
+    Group,
+    Json,
+    OptionalScopePath,
+    Plain,
+    ScopePath,
+    one_of,
+    open_ledger,
+    open_scope,
+    writable,
+)
 from inbounds.cli.program import NEGATIVE, examples
 from inbounds.errors import LedgerCorrupt, ParameterError
 from inbounds.ledger.record import PERIODS
@@ -34,10 +46,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-_PATH: dict[str, Any] = {"metavar": "NAME[/NAME...]", "help": "The scope: a name, or a path of names from the top."}
-Where = Annotated[str, Argument(metavar="LEDGER", help="A file, or a URL as postgresql://user@host/database.")]
-ScopePath = Annotated[str, Argument(**_PATH)]
-OptionalScopePath = Annotated[str | None, Argument(**_PATH)]
+Where = Annotated[str, Argument(metavar="LEDGER", help=LEDGER_HELP)]
 
 
 def record(scope: Scope) -> dict[str, Any]:
@@ -79,23 +88,27 @@ def _print_scopes(scopes: tuple[Scope, ...], as_json: bool) -> None:
 def create(
     where: Where,
     path: ScopePath,
-    epsilon: Annotated[float | None, Option(metavar="NUMBER", help="Pure, or with delta.")] = None,
-    delta: Annotated[float, Option(metavar="NUMBER", help="Goes with epsilon.")] = 0.0,
-    rho: Annotated[float | None, Option(metavar="NUMBER", help="Zero-concentrated DP, instead.")] = None,
+    epsilon: Annotated[
+        float | None, Option(metavar="NUMBER", help="The budget in epsilon; alone, or with --delta.")
+    ] = None,
+    delta: Annotated[float, Option(metavar="NUMBER", help="The budget in delta, with --epsilon.")] = 0.0,
+    rho: Annotated[
+        float | None, Option(metavar="NUMBER", help="The budget in rho, instead of epsilon and delta.")
+    ] = None,
     own: Annotated[
-        float, Option(metavar="SHARE", help="Of delta, for releases that have a delta of their own.")
+        float, Option(metavar="SHARE", help="The share of delta that releases with a delta of their own may use.")
     ] = Budget.own,
     renews: Annotated[
         str | None,
         Option(
             metavar="|".join(PERIODS),
-            help="Begin anew by the calendar, in UTC.",
+            help="Start a new budget every day, month or year (UTC).",
             autocompletion=lambda: list(PERIODS),
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a budget, and the ledger if there is none. What exists stays as it is."""
+    """Make a budget, and the ledger if there is none. A budget that exists stays as it is."""
     one_of("the budget", {"--epsilon": epsilon, "--rho": rho}, "For instance --epsilon 3.")
     budget = Budget(epsilon=epsilon, delta=delta, rho=rho, own=own)
     with open_ledger(where, create=True) as ledger:
@@ -107,7 +120,7 @@ def create(
     cls=Command, epilog=examples("inbounds budget show budget.db", "inbounds budget show budget.db visits --json")
 )
 def show(where: Where, path: OptionalScopePath = None, as_json: Json = False) -> None:
-    """What is spent and what is left, of one scope and those below it, or of all."""
+    """Show what is spent and what is left: of one budget and those below it, or of all."""
     with open_ledger(where) as ledger:
         _print_scopes(_scopes(ledger, path), as_json)
 
@@ -119,10 +132,10 @@ def show(where: Where, path: OptionalScopePath = None, as_json: Json = False) ->
 def history(
     where: Where,
     path: OptionalScopePath = None,
-    last: Annotated[int, Option(metavar="COUNT", min=1, help="So many records of each scope.")] = 20,
+    last: Annotated[int, Option(metavar="COUNT", min=1, help="How many records of each budget to show.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """What was released, refused and given back, oldest first."""
+    """Show what was released, refused and given back, oldest first."""
     with open_ledger(where) as ledger:
         found = [item for scope in _scopes(ledger, path) for item in scope.history()[-last:]]
         budgets = {scope.path: scope.budget for scope in ledger.scopes()}
@@ -146,11 +159,14 @@ def verify(
     where: Where,
     heads: Annotated[
         Path | None,
-        Option(metavar="FILE", help="What --json printed before: all that was there then must still be there."),
+        Option(
+            metavar="FILE",
+            help="What 'budget verify --json' printed earlier: all that was recorded then must still be there.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compute everything again from the records; exit code 1 if something is wrong."""
+    """Compute everything again from the records; the exit code is 1 if something is wrong."""
     kept = None if heads is None else _heads(heads)
     with output.working("verifying"):
         try:
@@ -200,13 +216,17 @@ def _heads(file: Path) -> dict[str, Any]:
 def export(
     where: Where,
     path: OptionalScopePath = None,
-    csv: Annotated[bool, Option("--csv", help="The records as a table, instead of everything as JSON.")] = False,
-    file: Annotated[Path | None, Option("--output", metavar="FILE", help="Else it is printed.")] = None,
+    csv: Annotated[bool, Option("--csv", help="Export the records as a table, instead of everything as JSON.")] = False,
+    file: Annotated[
+        Path | None, Option("--output", metavar="FILE", help="Write to this file instead of printing.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Everything that is recorded, as JSON or CSV."""
+    """Export everything that is recorded, as JSON or CSV."""
     if csv and as_json and file is None:
         check.refuse("inbounds", "--csv", "written to a file with --json", Plain("no --output"), "Drop one of them.")
+    if file is not None:
+        writable("--output", file)
     with open_ledger(where) as ledger:
         source = ledger if path is None else open_scope(ledger, path)
         text = source.export("csv" if csv else "json")

@@ -5,6 +5,7 @@ Options that several commands have stand in dataclasses; :func:`with_options` pu
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import re
@@ -22,9 +23,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from inbounds import _checks as check
 from inbounds.advice import CRITERIA, LOSSES
-from inbounds.calibration import EDGES
+from inbounds.calibration import EDGES, GUARANTEES
 from inbounds.domain import Box, Domain, Integers, Interval
-from inbounds.errors import LedgerCorrupt, ParameterError, ParameterTypeError
+from inbounds.errors import LedgerConflict, LedgerCorrupt, ParameterError, ParameterTypeError
 from inbounds.mechanism import Additive, Gaussian, Laplace
 from inbounds.sensitivity import L0, L1, L2, Linf, PerCoordinate
 
@@ -33,19 +34,31 @@ if TYPE_CHECKING:
     from inbounds.ledger import Ledger, Scope
 
 __all__ = [
+    "BUDGET",
+    "LEDGER_HELP",
+    "LEVEL_HELP",
     "Command",
     "Family",
     "FamilyOrRecord",
     "Group",
+    "Guarantee",
     "Json",
+    "Key",
+    "LedgerPlace",
     "Noise",
+    "OptionalFamily",
+    "OptionalScale",
+    "OptionalScopePath",
     "Plain",
     "Question",
     "Scale",
+    "ScopeName",
+    "ScopePath",
     "SecretCommand",
     "Target",
     "UsageError",
     "Wish",
+    "check_paying",
     "known_family",
     "number",
     "one_of",
@@ -55,6 +68,7 @@ __all__ = [
     "point",
     "secret",
     "with_options",
+    "writable",
 ]
 
 FAMILIES: dict[str, type[Additive]] = {"laplace": Laplace, "gaussian": Gaussian}
@@ -66,22 +80,64 @@ _WHAT = "inbounds"  # who speaks in errors about options
 _DOMAIN, _SENSITIVITY = "Domain (one of these)", "Sensitivity (one of these)"
 _TARGET = "Privacy (one of epsilon, rho, rdp, mu)"
 _PICTURES = (".png", ".svg", ".pdf")
+BUDGET = "Budget"  # a panel of the help
+
+#: About the place of a ledger, wherever one is given.
+LEDGER_HELP = (
+    "A file, or a URL such as postgresql://user@host/database. A password belongs in ~/.pgpass (or the file that "
+    "PGPASSFILE names), not in the URL."
+)
+LEVEL_HELP = "Confidence level of the interval."
+_SCOPE: dict[str, Any] = {
+    "metavar": "NAME[/NAME...]",
+    "help": "The name of the budget in the ledger; for one below another a path, as visits/alice.",
+}
 
 _FAMILY: dict[str, Any] = {
     "metavar": "laplace|gaussian",
-    "help": "The noise.",
+    "help": "The family of the noise.",
     "autocompletion": lambda: list(FAMILIES),
 }
 Family = Annotated[str, Argument(**_FAMILY)]
 FamilyOrRecord = Annotated[
     str,
-    Argument(**_FAMILY | {"metavar": "laplace|gaussian|RECORD.json", "help": "The noise, or the record of a release."}),
+    Argument(
+        **_FAMILY
+        | {
+            "metavar": "laplace|gaussian|RECORD.json",
+            "help": "The family of the noise; or a file with what 'release --json' or 'query --json' printed.",
+        }
+    ),
 ]
 OptionalFamily = Annotated[str | None, Argument(**_FAMILY)]
 Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
-_SCALE = Option(metavar="NUMBER", help="Of the noise: the Laplace b, the Gaussian sigma.")
+Guarantee = Annotated[
+    str,
+    Option(
+        metavar="|".join(GUARANTEES),
+        help="Protect answers that differ by at most the sensitivity (adjacent); or all answers, in proportion to how "
+        "far apart they are (metric).",
+        autocompletion=lambda: list(GUARANTEES),
+    ),
+]
+_SCALE = Option(metavar="NUMBER", help="Noise scale: b for Laplace, sigma for Gaussian.")
 Scale = Annotated[float, _SCALE]
 OptionalScale = Annotated[float | None, _SCALE]
+LedgerPlace = Annotated[
+    str | None,
+    Option(metavar="PATH|URL", help=f"The ledger that the budget is in. {LEDGER_HELP}", rich_help_panel=BUDGET),
+]
+ScopeName = Annotated[str | None, Option(**_SCOPE, rich_help_panel=BUDGET)]
+ScopePath = Annotated[str, Argument(**_SCOPE)]
+OptionalScopePath = Annotated[str | None, Argument(**_SCOPE)]
+Key = Annotated[
+    str | None,
+    Option(
+        metavar="TEXT",
+        help="A name for this request. Repeated under the same name it gives the same answer and costs nothing.",
+        rich_help_panel=BUDGET,
+    ),
+]
 
 _PAIRS = ("--interval", "--integers", "--without", "--l0", "--rdp", "--bounds", "--quantile")  # they take two values
 
@@ -150,7 +206,7 @@ class Question:
         tuple[str, str] | None,
         Option(
             metavar="LOWER UPPER",
-            help="All numbers between two ends, which may be -inf and inf.",
+            help="All numbers between two ends; -inf and inf are allowed.",
             rich_help_panel=_DOMAIN,
         ),
     ] = None
@@ -158,23 +214,29 @@ class Question:
         tuple[str, str] | None,
         Option(
             metavar="LOWER UPPER",
-            help="The whole numbers between two ends, both included.",
+            help="The whole numbers between two ends, including both.",
             rich_help_panel=_DOMAIN,
         ),
     ] = None
     box: Annotated[
         str | None,
-        Option(metavar="LOWER:UPPER,...", help="Vectors, one pair of ends a coordinate.", rich_help_panel=_DOMAIN),
+        Option(
+            metavar="LOWER:UPPER,...", help="Vectors, with a pair of ends for each coordinate.", rich_help_panel=_DOMAIN
+        ),
     ] = None
     integer_box: Annotated[
         str | None,
-        Option(metavar="LOWER:UPPER,...", help="Vectors of whole numbers.", rich_help_panel=_DOMAIN),
+        Option(
+            metavar="LOWER:UPPER,...",
+            help="Vectors of whole numbers, with a pair of ends for each coordinate.",
+            rich_help_panel=_DOMAIN,
+        ),
     ] = None
     without: Annotated[
         list[str] | None,
         Option(
             metavar="LOWER UPPER",
-            help="A hole in the interval, where no answer can lie. May be repeated.",
+            help="A hole in the interval where no answer can lie. May be repeated.",
             rich_help_panel=_DOMAIN,
         ),
     ] = None
@@ -182,34 +244,53 @@ class Question:
         float | None,
         Option(
             metavar="NUMBER",
-            help="The largest change that one person can cause in the answer.",
+            help="The largest change that one person can cause in the answer, if that is a number.",
             rich_help_panel=_SENSITIVITY,
         ),
     ] = None
     l1: Annotated[
         float | None,
-        Option("--l1", metavar="NUMBER", help="Of a vector: the changes add up to this.", rich_help_panel=_SENSITIVITY),
+        Option(
+            "--l1",
+            metavar="NUMBER",
+            help="For vectors: the sum of the absolute changes of all coordinates.",
+            rich_help_panel=_SENSITIVITY,
+        ),
     ] = None
     l2: Annotated[
         float | None,
-        Option("--l2", metavar="NUMBER", help="The length of the vector of changes.", rich_help_panel=_SENSITIVITY),
+        Option(
+            "--l2",
+            metavar="NUMBER",
+            help="For vectors: the Euclidean length of the change.",
+            rich_help_panel=_SENSITIVITY,
+        ),
     ] = None
     linf: Annotated[
         float | None,
-        Option("--linf", metavar="NUMBER", help="The change of any coordinate.", rich_help_panel=_SENSITIVITY),
+        Option(
+            "--linf",
+            metavar="NUMBER",
+            help="For vectors: the largest change of any coordinate.",
+            rich_help_panel=_SENSITIVITY,
+        ),
     ] = None
     l0: Annotated[
         tuple[str, str] | None,
         Option(
             "--l0",
             metavar="COUNT NUMBER",
-            help="So many coordinates change, each by at most this.",
+            help="For vectors: how many coordinates can change, and by how much each.",
             rich_help_panel=_SENSITIVITY,
         ),
     ] = None
     per_coordinate: Annotated[
         str | None,
-        Option(metavar="NUMBER,...", help="One limit for each coordinate.", rich_help_panel=_SENSITIVITY),
+        Option(
+            metavar="NUMBER,...",
+            help="For vectors: the largest change of each coordinate, one after the other.",
+            rich_help_panel=_SENSITIVITY,
+        ),
     ] = None
 
     def read_domain(self) -> Domain:
@@ -265,16 +346,23 @@ class Question:
 class Target:
     """The privacy that is wanted."""
 
-    epsilon: Annotated[float | None, Option(metavar="NUMBER", help="Pure, or with delta.", rich_help_panel=_TARGET)] = (
-        None
-    )
-    delta: Annotated[float | None, Option(metavar="NUMBER", help="Goes with epsilon.", rich_help_panel=_TARGET)] = None
-    rho: Annotated[float | None, Option(metavar="NUMBER", help="Zero-concentrated DP.", rich_help_panel=_TARGET)] = None
+    epsilon: Annotated[
+        float | None,
+        Option(metavar="NUMBER", help="Privacy loss epsilon; alone, or with --delta.", rich_help_panel=_TARGET),
+    ] = None
+    delta: Annotated[
+        float | None, Option(metavar="NUMBER", help="Privacy loss delta, with --epsilon.", rich_help_panel=_TARGET)
+    ] = None
+    rho: Annotated[
+        float | None, Option(metavar="NUMBER", help="Zero-concentrated DP with this rho.", rich_help_panel=_TARGET)
+    ] = None
     rdp: Annotated[
         tuple[str, str] | None,
-        Option(metavar="ALPHA EPSILON", help="Renyi DP of one order.", rich_help_panel=_TARGET),
+        Option(metavar="ALPHA EPSILON", help="Renyi DP: an order alpha, and its epsilon.", rich_help_panel=_TARGET),
     ] = None
-    mu: Annotated[float | None, Option(metavar="NUMBER", help="Gaussian DP.", rich_help_panel=_TARGET)] = None
+    mu: Annotated[float | None, Option(metavar="NUMBER", help="Gaussian DP with this mu.", rich_help_panel=_TARGET)] = (
+        None
+    )
 
     def read(self, **other: Any) -> dict[str, Any]:
         """What was given, by name; exactly one target, or one of the ``other`` options in its place."""
@@ -296,13 +384,14 @@ class Noise:
         str,
         Option(
             metavar="|".join(EDGES),
-            help="Noise conditioned on the domain, moved to its nearest point, or left as it is.",
+            help="What happens at the ends of the domain: noise is conditioned on the domain (truncate), moved to its "
+            "nearest point (clamp), or left as it is (ignore).",
             autocompletion=lambda: list(EDGES),
         ),
     ] = "truncate"
     granularity: Annotated[
         float | None,
-        Option(metavar="POWER OF TWO", help="Answers are multiples of it; found by itself if left out."),
+        Option(metavar="POWER OF TWO", help="Answers are multiples of this; chosen to suit the scale if left out."),
     ] = None
 
     def calibrate(self, family: str, question: Question, target: Target, **how: Any) -> Additive:
@@ -312,11 +401,11 @@ class Noise:
     def with_scale(self, family: str, question: Question, scale: float) -> Additive:
         return known_family(family)(**question.read(), scale=scale, **self._as_given)
 
-    def mechanism(self, family: str, question: Question, target: Target, scale: float | None) -> Additive:
+    def mechanism(self, family: str, question: Question, target: Target, scale: float | None, **how: Any) -> Additive:
         """By its scale, or by a target."""
         target.read(scale=scale)
         if scale is None:
-            return self.calibrate(family, question, target)
+            return self.calibrate(family, question, target, **how)
         return self.with_scale(family, question, scale)
 
     @property
@@ -341,13 +430,18 @@ class Wish:
 
     loss: Annotated[
         str,
-        Option(metavar="|".join(LOSSES), help="The error that counts.", autocompletion=lambda: list(LOSSES)),
+        Option(
+            metavar="|".join(LOSSES),
+            help="The error by which mechanisms are ranked.",
+            autocompletion=lambda: list(LOSSES),
+        ),
     ] = "squared"
     criterion: Annotated[
         str | None,
         Option(
             metavar="|".join(CRITERIA),
-            help="Least error on average over the domain, or at the worst true value; no bias; or no mass at the ends.",
+            help="Recommend the least error on average over the domain (average) or at the worst true value (worst), "
+            "answers without bias (unbiased), or answers without extra mass at the ends (smooth).",
             autocompletion=lambda: list(CRITERIA),
         ),
     ] = None
@@ -355,7 +449,8 @@ class Wish:
         bool | None,
         Option(
             "--optimum/--no-optimum",
-            help="Find the least possible error always, which may take a minute; or never. Else where it is quick.",
+            help="Always find the least possible error, which may take a minute; or never. By default, where it is "
+            "quick.",
             show_default=False,
         ),
     ] = None
@@ -406,15 +501,34 @@ def secret(value: str | None, source: Path | None, domain: Domain) -> Any:
 
 
 def picture(option: str, path: Path) -> None:
-    """Refuse before the work what could not be saved after it."""
+    """Refuse before the work what could not be drawn after it."""
     from inbounds import plots
 
     plots.require()
-    if path.suffix.lower() not in _PICTURES:
+    writable(option, path, _PICTURES)
+
+
+def writable(option: str, path: Path, endings: Sequence[str] = ()) -> None:
+    """Refuse before the work what could not be written after it."""
+    if endings and path.suffix.lower() not in endings:
         step = "The ending sets the format."
-        check.refuse(_WHAT, option, f"a file name ending in {', '.join(_PICTURES)}", str(path), step)
+        check.refuse(_WHAT, option, f"a file name ending in {', '.join(endings)}", str(path), step)
+    if path.is_dir():
+        check.refuse(_WHAT, option, "a file", str(path), "It is a folder: add the name of a file.")
     if not path.parent.is_dir():
         check.refuse(_WHAT, option, "in a folder that exists", str(path), f"Make {path.parent} first.")
+
+
+def check_paying(
+    ledger: str | None, scope: str | None, key: str | None, *, who: str = _WHAT, prefix: str = "--"
+) -> None:
+    """A ledger and a scope are given together, a key only with them. Fields of a file have no prefix."""
+    example = "--ledger budget.db --scope visits" if prefix else 'ledger = "budget.db" and scope = "visits"'
+    step = f"For instance {example}."
+    if (ledger is None) != (scope is None):
+        check.refuse(who, f"{prefix}ledger and {prefix}scope", "given together", Plain("one of them"), step)
+    if key is not None and ledger is None:
+        check.refuse(who, f"{prefix}key", "used with a ledger", key, step)
 
 
 def open_ledger(where: str, *, create: bool = False) -> Ledger:
@@ -427,11 +541,20 @@ def open_ledger(where: str, *, create: bool = False) -> Ledger:
         code = getattr(problem.__cause__, "sqlite_errorcode", None)
         if problem.__cause__ is not None and code != sqlite3.SQLITE_NOTADB:
             raise  # a ledger, but damaged
+    shown = Plain("another database") if "://" in where else where  # it may have a password in it
     step = "This is not a ledger: check the path."
-    check.refuse(_WHAT, "the ledger", "one that 'inbounds budget create' made", where, step)
+    check.refuse(_WHAT, "the ledger", "one that 'inbounds budget create' made", shown, step)
 
 
 def open_scope(ledger: Ledger, path: str) -> Scope:
+    """One that exists: a mistyped name is no invitation to make a second budget."""
+    known = ["/".join(scope.path) for scope in ledger.scopes()]
+    if path not in known:
+        near = difflib.get_close_matches(path, known, n=1)
+        step = f"Did you mean {near[0]!r}?" if near else (
+            "'inbounds budget show' lists those there are, 'inbounds budget create' makes one."
+        )  # fmt: skip
+        check.refuse(_WHAT, "the scope", "one of the ledger's", path, step, LedgerConflict)
     return ledger.scope(path.split("/"))
 
 
@@ -531,8 +654,8 @@ class SecretCommand(Command):
             if not _STRAY.search(error.format_message()):
                 raise
         raise UsageError(
-            "There is a word too many. It is not shown: it may be the true value, which is read from standard input, "
-            "from a file with --from, or from --value",
+            "Unexpected extra argument. It is not shown, because it may be the true value: that is read from standard "
+            "input, from a file with --from, or from --value",
             ctx=ctx,
         )
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import math
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -26,6 +28,7 @@ from inbounds import events
 from inbounds.accounting import Budget
 from inbounds.advice import Comparison
 from inbounds.auditing.report import plain, shortened
+from inbounds.cli.words import spoken
 from inbounds.composition import Guarantee
 from inbounds.domain import Box, Domain, Line
 from inbounds.events import Draw, Event, Plan
@@ -61,6 +64,7 @@ __all__ = [
     "working",
 ]
 
+_SOON, _AGAIN = 5.0, 30.0  # seconds before the first line that says what is still being done, and between two
 _ERRORS = ("bias", "sd", "rmse", "mae")
 _SIDES = 4  # coordinates that a table shows
 _RELEASES = 20  # kinds of release that it shows
@@ -83,16 +87,31 @@ def print_json(found: dict[str, Any]) -> None:
 
 
 @contextmanager
-def working(what: str, *, long: bool = False) -> Iterator[None]:
-    """Say that something is being computed: on a terminal while it is; elsewhere a line, if it may take ``long``."""
+def working(what: str) -> Iterator[None]:
+    """Say on stderr that something is being computed: on a terminal while it is; elsewhere a line now and then."""
     out = console(stderr=True)
-    if not out.is_terminal:
-        if long:
-            out.print(f"{what}: this may take a minute", soft_wrap=True)
+    with out.status(what) if out.is_terminal else _reminded(lambda: what):
         yield
-        return
-    with out.status(what):
+
+
+@contextmanager
+def _reminded(doing: Callable[[], str]) -> Iterator[None]:
+    """A line after five seconds, then one every half minute."""
+    start, done = time.monotonic(), threading.Event()
+
+    def remind() -> None:
+        wait = _SOON
+        while not done.wait(wait):
+            print(f"inbounds: still {doing()}, {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+            wait = _AGAIN
+
+    thread = threading.Thread(target=remind, daemon=True)
+    thread.start()
+    try:
         yield
+    finally:
+        done.set()
+        thread.join()
 
 
 @contextmanager
@@ -100,7 +119,15 @@ def steps(parts: Sequence[str]) -> Iterator[Callable[[str], None]]:
     """A progress bar on stderr over the parts of long work, told "part: step"; elsewhere a line a step."""
     out = console(stderr=True)
     if not out.is_terminal:
-        yield lambda step: out.print(step, soft_wrap=True)
+        last = "starting"
+
+        def line(step: str) -> None:
+            nonlocal last
+            last = step
+            out.print(step, soft_wrap=True)
+
+        with _reminded(lambda: f"at work ({last})"):
+            yield line
         return
     columns = (SpinnerColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=out, transient=True) as bar:
@@ -124,9 +151,10 @@ def exact(x: Any) -> str:
     return repr(x).removesuffix(".0")
 
 
-def asked(target: dict[str, Any]) -> str:
+def asked(target: dict[str, Any], guarantee: str) -> str:
     """A privacy target, as it was given."""
-    return ", ".join(f"{name} = {exact(value)}" for name, value in target.items())
+    named = ", ".join(f"{name} = {exact(value)}" for name, value in target.items())
+    return named + (" in proportion to the distance" if guarantee == "metric" else "")
 
 
 def _ends(lower: float, upper: float) -> str:
@@ -391,7 +419,7 @@ def _notes(found: Comparison) -> Iterator[str]:
     for name, reason in found.skipped.items():
         reasons.setdefault(reason, []).append(name)
     for reason, names in reasons.items():
-        yield f"Left out: {'; '.join(names)}. {reason}"
+        yield f"Left out: {'; '.join(names)}. {spoken(reason)}"
 
 
 def span(mechanism: Mechanism, value: Any, lower: Any, upper: Any) -> list[tuple[str, str]]:
@@ -440,8 +468,8 @@ def print_scopes(scopes: Sequence[Scope]) -> None:
     out.print(table(heads, [row[: len(heads)] for row in rows], numbers=open_ones))
     if any(scope.budget.delta > 0.0 and scope.budget.own < 1.0 for scope in scopes):
         out.print(
-            "Of delta, releases that have one of their own may take a share (half, or --own of 'inbounds budget "
-            "create'); the rest lets many releases cost less than their sum."
+            "Releases with a delta of their own may use a share of the budget's delta (half, or --own of 'inbounds "
+            "budget create'); the rest lets many releases cost less than their sum."
         )
 
 

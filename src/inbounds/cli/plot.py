@@ -13,6 +13,7 @@ from typer import Option
 from inbounds import advice, plots
 from inbounds.cli import output
 from inbounds.cli.options import (
+    LEVEL_HELP,
     Command,
     Family,
     Group,
@@ -36,7 +37,7 @@ __all__ = ["app"]
 app = typer.Typer(
     name="plot",
     cls=Group,
-    help="Pictures, as PNG, SVG or PDF.",
+    help="Draw pictures, as PNG, SVG or PDF.",
     epilog=examples(
         "inbounds plot density laplace --interval 0 120 --sensitivity 4 --epsilon 1 --output density.png",
         "inbounds plot tradeoff --interval 0 120 --sensitivity 4 --unit years --output tradeoff.svg",
@@ -44,15 +45,15 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-File = Annotated[Path, Option("--output", metavar="FILE", help="Where it goes: .png, .svg or .pdf.")]
-Unit = Annotated[str, Option(metavar="TEXT", help="The unit of the answers, for the labels.")]
-Delta = Annotated[float, Option(metavar="NUMBER", help="0 is pure.")]
-Level = Annotated[float, Option(metavar="NUMBER", help="Of the confidence interval.")]
+File = Annotated[Path, Option("--output", metavar="FILE", help="Write the picture to this file: .png, .svg or .pdf.")]
+Unit = Annotated[str, Option(metavar="TEXT", help="The unit of the answers, as years, for the labels.")]
+Delta = Annotated[float, Option(metavar="NUMBER", help="The delta beside every epsilon; 0 for pure epsilon.")]
+Level = Annotated[float, Option(metavar="NUMBER", help=LEVEL_HELP)]
 
 
-def _save(file: Path, as_json: bool, draw: Callable[[], Figure], *, long: bool = False) -> None:
+def _save(file: Path, as_json: bool, draw: Callable[[], Figure]) -> None:
     picture("--output", file)
-    with output.working("drawing", long=long):
+    with output.working("drawing"):
         draw().savefig(file, dpi=150)
     if as_json:
         output.print_json({"format": "inbounds.picture", "version": 1, "output": str(file)})
@@ -75,12 +76,15 @@ def density(
     file: File,
     scale: OptionalScale = None,
     at: Annotated[
-        list[str] | None, Option(metavar="NUMBER", help="True values; may be repeated. The ends and the middle else.")
+        list[str] | None,
+        Option(
+            metavar="NUMBER", help="A true value; may be repeated. By default the ends and the middle of the domain."
+        ),
     ] = None,
     unit: Unit = "",
     as_json: Json = False,
 ) -> None:
-    """The distribution of the answer for some true values."""
+    """Draw the distribution of the answer for some true values."""
     mechanism = noise.mechanism(family, question, target, scale)
     true = [point(text, mechanism.domain) for text in at or ()] or [place for _, place in output.places(mechanism)]
     _save(file, as_json, lambda: plots.density(mechanism, np.array(true), unit=unit))
@@ -101,7 +105,7 @@ def error(
     unit: Unit = "",
     as_json: Json = False,
 ) -> None:
-    """The expected error over the true value."""
+    """Draw the expected error over the true value."""
     mechanism = noise.mechanism(family, question, target, scale)
     _save(file, as_json, lambda: plots.error(mechanism, unit=unit))
 
@@ -124,7 +128,7 @@ def intervals(
     unit: Unit = "",
     as_json: Json = False,
 ) -> None:
-    """What an answer says about the true value: confidence interval and estimates."""
+    """Draw what an answer says about the true value: confidence interval and estimates."""
     mechanism = noise.mechanism(family, question, target, scale)
     _save(file, as_json, lambda: plots.intervals(mechanism, level=level, unit=unit))
 
@@ -143,7 +147,7 @@ def profile(
     scale: OptionalScale = None,
     as_json: Json = False,
 ) -> None:
-    """Delta over epsilon: what is guaranteed."""
+    """Draw what is guaranteed: delta over epsilon."""
     mechanism = noise.mechanism(family, question, target, scale)
     _save(file, as_json, lambda: plots.profile(mechanism))
 
@@ -157,7 +161,7 @@ def scales(
     unit: Unit = "",
     as_json: Json = False,
 ) -> None:
-    """The least scale over epsilon, against published ones and plain noise."""
+    """Draw the least scale over epsilon, beside published ones and plain noise."""
     given = question.read()
     _save(file, as_json, lambda: plots.scales(**given, delta=delta, unit=unit))
 
@@ -175,12 +179,11 @@ def comparison(
     unit: Unit = "",
     as_json: Json = False,
 ) -> None:
-    """All mechanisms that meet a privacy target, side by side with the least possible error."""
+    """Draw all mechanisms that meet a privacy target, side by side with the least possible error."""
     _save(
         file,
         as_json,
         lambda: plots.comparison(wish.recommend(question, target).comparison, unit=unit),
-        long=wish.optimum is True,
     )
 
 
@@ -197,13 +200,13 @@ def tradeoff(
         str,
         Option(
             metavar="|".join(advice.MEASURES),
-            help="The error that is drawn.",
+            help="The error to draw.",
             autocompletion=lambda: list(advice.MEASURES),
         ),
     ] = "rmse",
     unit: Unit = "",
     as_json: Json = False,
 ) -> None:
-    """What epsilon buys: error over epsilon for several mechanisms."""
+    """Draw what epsilon buys: error over epsilon for several mechanisms."""
     given = question.read()
     _save(file, as_json, lambda: advice.tradeoff(**given, delta=delta, measure=measure).plot(unit=unit))

@@ -17,7 +17,18 @@ from typer import Argument, Option
 from inbounds import _checks as check
 from inbounds.cli import output
 from inbounds.cli.asking import Run
-from inbounds.cli.options import Json, Plain, number, one_of, with_options
+from inbounds.cli.options import (
+    BUDGET,
+    Json,
+    Key,
+    LedgerPlace,
+    Plain,
+    ScopeName,
+    number,
+    one_of,
+    with_options,
+    writable,
+)
 from inbounds.cli.program import examples, told
 from inbounds.cli.questions import ASKS, SUGGESTIONS, Inquiry, read, read_file
 from inbounds.cli.report import Report
@@ -28,17 +39,17 @@ __all__ = ["EXAMPLES", "query"]
 
 _ENDINGS = (".csv", ".json", ".md")
 _QUESTION, _ROWS = "Question (one of these)", "Rows, groups and caps"
-_TABLE, _PRICE, _BUDGET, _OUTPUT = "Table", "Price (epsilon with or without delta, or rho)", "Budget", "Output"
+_TABLE, _PRICE, _OUTPUT = "Table", "Price (epsilon with or without delta, or rho)", "Output"
 
 EXAMPLES = examples(
     "inbounds query visits.parquet --unit patient --mean age --bounds 0 120 --epsilon 0.3 --budget-epsilon 1",
     "inbounds query visits.parquet --unit patient --count-units --by ward --keys A,B,C --where 'age >= 18' "
     "--epsilon 0.3 --ledger budget.db --scope visits --key 'wards, March'",
-    "# the price; nothing is read or spent:",
+    "# the price; no answer is computed, nothing is spent:",
     "inbounds query visits.csv --unit patient --quantile age 0.9 --bounds 0 120 --epsilon 0.3 --budget-epsilon 1 "
     "--explain",
     "inbounds query visits.csv --unit patient --suggest-bounds cost --epsilon 0.1 --ledger budget.db --scope visits",
-    "# many questions, one price:",
+    "# many questions in one run, from a file:",
     "inbounds query questions.toml --explain",
     "inbounds query questions.toml --output answers.csv",
 )
@@ -56,43 +67,55 @@ def _column(help: str) -> Any:
 class Questions:
     """One question."""
 
-    count: Annotated[bool, Option("--count", help="How many rows.", rich_help_panel=_QUESTION)] = False
-    count_units: Annotated[bool, Option("--count-units", help="How many units.", rich_help_panel=_QUESTION)] = False
-    sum: Annotated[str | None, _column("The sum of a column within --bounds.")] = None
-    mean: Annotated[str | None, _column("The mean.")] = None
-    variance: Annotated[str | None, _column("The variance.")] = None
-    std: Annotated[str | None, _column("The standard deviation.")] = None
+    count: Annotated[
+        bool, Option("--count", help="The number of rows; needs --max-rows.", rich_help_panel=_QUESTION)
+    ] = False
+    count_units: Annotated[
+        bool, Option("--count-units", help="The number of units (people).", rich_help_panel=_QUESTION)
+    ] = False
+    sum: Annotated[str | None, _column("The sum of a column, with values within --bounds.")] = None
+    mean: Annotated[str | None, _column("The mean of a column, within --bounds.")] = None
+    variance: Annotated[str | None, _column("The variance of a column, with values within --bounds.")] = None
+    std: Annotated[str | None, _column("The standard deviation of a column, with values within --bounds.")] = None
     share: Annotated[
-        str | None, Option(metavar="CONDITION", help="The share of rows that meet it.", rich_help_panel=_QUESTION)
+        str | None,
+        Option(metavar="CONDITION", help="The share of rows that meet a condition.", rich_help_panel=_QUESTION),
     ] = None
     quantile: Annotated[
         tuple[str, str] | None,
-        Option(metavar="COLUMN Q", help="A quantile: 0.5 is the median.", rich_help_panel=_QUESTION),
+        Option(
+            metavar="COLUMN Q",
+            help="A quantile of a column, within --bounds: 0.5 is the median.",
+            rich_help_panel=_QUESTION,
+        ),
     ] = None
-    median: Annotated[str | None, _column("The median.")] = None
-    min: Annotated[str | None, _column("A value that few lie below.")] = None
-    max: Annotated[str | None, _column("A value that few lie above.")] = None
-    histogram: Annotated[str | None, _column("How many values lie between --edges.")] = None
-    suggest_bounds: Annotated[str | None, _column("Find bounds that hold nearly all values, privately.")] = None
+    median: Annotated[str | None, _column("The median of a column, within --bounds.")] = None
+    min: Annotated[str | None, _column("A value that few values of a column lie below, within --bounds.")] = None
+    max: Annotated[str | None, _column("A value that few values of a column lie above, within --bounds.")] = None
+    histogram: Annotated[str | None, _column("The number of values of a column in each bin; needs --edges.")] = None
+    suggest_bounds: Annotated[
+        str | None, _column("Find, privately, bounds that hold nearly all values of a column.")
+    ] = None
     suggest_caps: Annotated[
-        bool, Option("--suggest-caps", help="Find --max-rows and --max-groups, privately.", rich_help_panel=_QUESTION)
+        bool, Option("--suggest-caps", help="Find --max-rows and --max-groups privately.", rich_help_panel=_QUESTION)
     ] = False
     bounds: Annotated[
         tuple[str, str] | None,
         Option(
             metavar="LOWER UPPER",
-            help="Public ends into which values are moved: numbers, dates or times.",
+            help="Public bounds: values beyond them are moved to the nearest one. Numbers, dates or times.",
             rich_help_panel=_QUESTION,
         ),
     ] = None
     edges: Annotated[
-        str | None, Option(metavar="NUMBER,...", help="Of the bins of a histogram.", rich_help_panel=_QUESTION)
+        str | None,
+        Option(metavar="NUMBER,...", help="The public edges of a histogram's bins.", rich_help_panel=_QUESTION),
     ] = None
     of: Annotated[
         str | None,
         Option(
             metavar="rows|units",
-            help="What --share is a share of.",
+            help="Whether --share is a share of rows or of units.",
             rich_help_panel=_QUESTION,
             autocompletion=lambda: ["rows", "units"],
         ),
@@ -118,35 +141,43 @@ class Rows:
 
     where: Annotated[
         str | None,
-        Option(metavar="CONDITION", help="Only these rows, as 'age >= 18'.", rich_help_panel=_ROWS),
+        Option(
+            metavar="CONDITION", help="Use only the rows that meet a condition, as 'age >= 18'.", rich_help_panel=_ROWS
+        ),
     ] = None
     by: Annotated[
         list[str] | None,
-        Option(metavar="COLUMN", help="An answer for each group. May be repeated.", rich_help_panel=_ROWS),
+        Option(
+            metavar="COLUMN",
+            help="Answer for each group of rows by this column. May be repeated.",
+            rich_help_panel=_ROWS,
+        ),
     ] = None
     keys: Annotated[
         list[str] | None,
         Option(
             metavar="KEY,...",
-            help="The public groups of a --by, one option for each; else they are found privately, with --delta.",
+            help="The public groups of a --by: one --keys for each --by. Without it groups are found privately, which "
+            "needs --delta.",
             rich_help_panel=_ROWS,
         ),
     ] = None
     max_groups: Annotated[
         int | None,
-        Option(metavar="COUNT", help="The most groups in which one unit counts.", rich_help_panel=_ROWS),
+        Option(metavar="COUNT", help="The largest number of groups in which one unit counts.", rich_help_panel=_ROWS),
     ] = None
     max_rows: Annotated[
         int | None,
         Option(
             metavar="COUNT",
-            help="The most rows of a unit that count in a group; else it counts once, with its own mean.",
+            help="The largest number of rows of one unit that count in a group. Without it a unit counts once, with "
+            "the mean of its rows.",
             rich_help_panel=_ROWS,
         ),
     ] = None
     suppress_below: Annotated[
         int | None,
-        Option(metavar="COUNT", help="Hide groups with fewer units, by a private count.", rich_help_panel=_ROWS),
+        Option(metavar="COUNT", help="Hide groups that have fewer units by a private count.", rich_help_panel=_ROWS),
     ] = None
 
     def read(self) -> dict[str, Any]:
@@ -168,21 +199,22 @@ class TableOptions:
         list[str] | None,
         Option(
             metavar="COLUMN",
-            help="Whose a row is: what is protected is all of one unit. May be repeated.",
+            help="Column that identifies the person; everything a person has in the table is protected together. May "
+            "be repeated.",
             rich_help_panel=_TABLE,
         ),
     ] = None
     unit_is_row: Annotated[
-        bool, Option("--unit-is-row", help="Instead: each row is a unit of its own.", rich_help_panel=_TABLE)
+        bool, Option("--unit-is-row", help="Every row is about a different person.", rich_help_panel=_TABLE)
     ] = False
     table: Annotated[
-        str | None, Option(metavar="NAME", help="The table of a database file.", rich_help_panel=_TABLE)
+        str | None, Option(metavar="NAME", help="The table to read from a database file.", rich_help_panel=_TABLE)
     ] = None
     types: Annotated[
         str | None,
         Option(
             metavar="COLUMN=TYPE,...",
-            help="What columns of CSV and JSON hold: integer, number, text, boolean, date, time.",
+            help="What columns of CSV and JSON files hold: integer, number, text, boolean, date or time.",
             rich_help_panel=_TABLE,
         ),
     ] = None
@@ -190,14 +222,16 @@ class TableOptions:
         str | None,
         Option(
             metavar="|".join(NEIGHBOURS),
-            help="Data that look alike differ by a unit more or less, or by one replaced.",
+            help="Hide whether any one unit is in the table (add-remove), or which one it is (substitute).",
             rich_help_panel=_TABLE,
             autocompletion=lambda: list(NEIGHBOURS),
         ),
     ] = None
     size: Annotated[
         int | None,
-        Option(metavar="COUNT", help="With substitute: the public number of units.", rich_help_panel=_TABLE),
+        Option(
+            metavar="COUNT", help="The public number of units, with --neighbours substitute.", rich_help_panel=_TABLE
+        ),
     ] = None
 
     def read(self) -> dict[str, Any]:
@@ -212,36 +246,29 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class Payment:
-    """What the question may cost, and of what."""
+    """What the question may cost, and what pays for it."""
 
-    epsilon: Annotated[float | None, _number("Pure, or with delta.", _PRICE)] = None
-    delta: Annotated[float | None, _number("Goes with epsilon.", _PRICE)] = None
-    rho: Annotated[float | None, _number("Zero-concentrated DP.", _PRICE)] = None
-    budget_epsilon: Annotated[float | None, _number("What may be spent in all.", _BUDGET)] = None
-    budget_delta: Annotated[float | None, _number("Goes with it.", _BUDGET)] = None
-    budget_rho: Annotated[float | None, _number("Instead of both.", _BUDGET)] = None
+    epsilon: Annotated[float | None, _number("Privacy loss epsilon; alone, or with --delta.", _PRICE)] = None
+    delta: Annotated[float | None, _number("Privacy loss delta, with --epsilon.", _PRICE)] = None
+    rho: Annotated[float | None, _number("Zero-concentrated DP with this rho.", _PRICE)] = None
+    budget_epsilon: Annotated[
+        float | None,
+        _number("Budget in epsilon: what may be spent in all. With --ledger it is made if it is not there.", BUDGET),
+    ] = None
+    budget_delta: Annotated[float | None, _number("Budget delta, with --budget-epsilon.", BUDGET)] = None
+    budget_rho: Annotated[float | None, _number("Budget in rho, instead of epsilon and delta.", BUDGET)] = None
     renews: Annotated[
         str | None,
         Option(
             metavar="|".join(PERIODS),
-            help="When it begins anew.",
-            rich_help_panel=_BUDGET,
+            help="Start a new budget every day, month or year (UTC).",
+            rich_help_panel=BUDGET,
             autocompletion=lambda: list(PERIODS),
         ),
     ] = None
-    ledger: Annotated[
-        str | None,
-        Option(
-            metavar="PATH|URL",
-            help="Where spending is recorded. With a budget a file is made if there is none.",
-            rich_help_panel=_BUDGET,
-        ),
-    ] = None
-    scope: Annotated[str | None, Option(metavar="NAME[/NAME...]", help="The budget.", rich_help_panel=_BUDGET)] = None
-    key: Annotated[
-        str | None,
-        Option(metavar="TEXT", help="Names the request: again, it costs nothing.", rich_help_panel=_BUDGET),
-    ] = None
+    ledger: LedgerPlace = None
+    scope: ScopeName = None
+    key: Key = None
 
     def goal(self) -> dict[str, Any]:
         return _given({"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho})
@@ -269,7 +296,7 @@ def query(
         list[str],
         Argument(
             metavar="TABLE...|FILE.toml",
-            help="Parquet, CSV or JSON files, a DuckDB database with --table; or a file of questions.",
+            help="Parquet, CSV or JSON files, or a DuckDB database with --table; or a TOML file of questions.",
         ),
     ],
     questions: Questions,
@@ -277,21 +304,30 @@ def query(
     table: TableOptions,
     payment: Payment,
     explain: Annotated[
-        bool, Option("--explain", help="Say what would be done and what it costs: nothing is read or spent.")
+        bool,
+        Option(
+            "--explain",
+            help="Say what would be done and what it costs: no answers are computed, nothing is spent.",
+        ),
     ] = False,
-    sql: Annotated[bool, Option("--sql", help="The same, with the queries that the engine is given.")] = False,
-    level: Annotated[float | None, _number("Of the intervals.", _OUTPUT)] = None,
-    as_csv: Annotated[bool, Option("--csv", help="Print a row for each answer.", rich_help_panel=_OUTPUT)] = False,
+    sql: Annotated[bool, Option("--sql", help="Explain, and show the queries that the engine would be given.")] = False,
+    level: Annotated[float | None, _number("Confidence level of the intervals (default 0.95).", _OUTPUT)] = None,
+    as_csv: Annotated[bool, Option("--csv", help="Print CSV, a row for each answer.", rich_help_panel=_OUTPUT)] = False,
     as_markdown: Annotated[bool, Option("--markdown", help="Print Markdown.", rich_help_panel=_OUTPUT)] = False,
     file: Annotated[
         Path | None,
-        Option("--output", metavar="FILE", help="Write them as well: .csv, .json or .md.", rich_help_panel=_OUTPUT),
+        Option(
+            "--output",
+            metavar="FILE",
+            help="Write the answers to this file as well: .csv, .json or .md.",
+            rich_help_panel=_OUTPUT,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Private answers from a table, always in range, with intervals.
+    """Ask private questions of a table: answers are always in range, and have intervals.
 
-    One question by options, or many from a TOML file: checked, priced and paid before the table is read.
+    One question by options, or many from a TOML file: they are checked, priced and paid for before the table is read.
     """
     if as_json + as_csv + as_markdown > 1:
         check.refuse("inbounds", "the form", "one of --json, --csv, --markdown", Plain("several"), "Drop the others.")
@@ -300,34 +336,36 @@ def query(
         step = "They are forms of answers; --json is there."
         check.refuse("inbounds", "--csv, --markdown and --output", "left out here", Plain("one of them"), step)
     if file is not None:
-        _writable(file)
+        writable("--output", file, _ENDINGS)
     inquiry = _inquiry(sources, questions, rows, table, payment, level)
     with ExitStack() as opened:
-        ledger, scope, there = inquiry.account.look()
+        ledger, scope = inquiry.account.look()
         opened.callback(ledger.close)
-        run = Run.planned(inquiry, ledger, scope)
+        run, made = Run.planned(inquiry, scope), ""
         if explain or sql:
-            run.explain(sql=sql, as_json=as_json, there=there)
+            run.explain(ledger, sql=sql, as_json=as_json)
             return
-        if not there:
+        if not scope.exists:
             ledger, scope = inquiry.account.make()
             opened.callback(ledger.close)
-            run = run.paid_by(scope)
+            run, made = run.paid_by(scope), f"{inquiry.account.shown(ledger)}: {scope.budget!r}"
         if run.suggests:
             run.suggest(as_json)
             return
-        report, problem = run.answers(made=not there)
-    if as_csv or as_markdown:
-        typer.echo((report.csv() if as_csv else report.markdown()).rstrip("\n"))
-    elif not as_json:
-        report.print()
-    if as_json:
-        found = report.record() | ({} if file is None else {"output": str(file)})
-        output.print_json(found if problem is None else found | {"error": told(problem, in_file=True)[1]})
-    if file is not None:
-        file.write_text(_form(file.suffix, report), encoding="utf-8")
-        if not (as_json or as_csv or as_markdown):
-            output.console().print(f"Written: {file}", soft_wrap=True)
+        report, problem = run.answers(made=made)
+    try:
+        if as_csv or as_markdown:
+            typer.echo((report.csv() if as_csv else report.markdown()).rstrip("\n"))
+        elif not as_json:
+            report.print()
+        else:
+            found = report.record() | ({} if file is None else {"output": str(file)})
+            output.print_json(found if problem is None else found | {"error": told(problem, in_file=True)[1]})
+    finally:  # also where whoever reads what is printed has stopped
+        if file is not None:
+            file.write_text(_form(file.suffix, report), encoding="utf-8")
+    if file is not None and not (as_json or as_csv or as_markdown):
+        output.console().print(f"Written: {file}", soft_wrap=True)
     if problem is not None:
         raise typer.Exit(told(problem, in_file=True)[0]) if as_json else problem
 
@@ -354,15 +392,6 @@ def _inquiry(
         "question": [questions.read() | rows.read() | payment.goal()],
     }
     return read(document | _given({"key": payment.key, "level": level}))
-
-
-def _writable(file: Path) -> None:
-    """Refuse before the work what could not be written after it."""
-    if file.suffix.lower() not in _ENDINGS:
-        step = "The ending sets the form."
-        check.refuse("inbounds", "--output", f"a file name ending in {', '.join(_ENDINGS)}", str(file), step)
-    if not file.parent.is_dir():
-        check.refuse("inbounds", "--output", "in a folder that exists", str(file), f"Make {file.parent} first.")
 
 
 def _form(ending: str, report: Report) -> str:

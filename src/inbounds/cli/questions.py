@@ -10,14 +10,14 @@ import difflib
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from inbounds import _checks as check
 from inbounds.accounting import Budget
-from inbounds.cli.options import Plain, one_of, open_ledger
-from inbounds.errors import InboundsError, LedgerConflict, ParameterError, ParameterTypeError
+from inbounds.cli.options import Plain, check_paying, one_of, open_ledger, open_scope
+from inbounds.errors import InboundsError, ParameterError, ParameterTypeError
 from inbounds.query import ask
 from inbounds.query.aggregates import Aggregate
 from inbounds.query.conditions import constant, parse
@@ -93,27 +93,28 @@ class Account:
     budget: Budget | None
     renews: str | None
 
-    def look(self) -> tuple[Ledger, Scope, bool]:
-        """The ledger and the scope, and whether it is there; in its place one in memory. Nothing is made."""
-        from inbounds.ledger import Ledger
-
-        if self.ledger is not None and (self.budget is None or "://" in self.ledger or Path(self.ledger).exists()):
-            ledger = open_ledger(self.ledger)
-            paths = {scope.path for scope in ledger.scopes()}
-            if self.budget is None or self.path in paths:
-                return ledger, ledger.scope(self.path, budget=self.budget, renews=self.renews), True
-            ledger.close()
-        else:
-            paths = set()
-        if len(self.path) > 1 and self.path[:-1] not in paths:
-            raise LedgerConflict(f"Ledger: there is no scope {'/'.join(self.path[:-1])!r} to lie under. Make it first.")
-        ledger = Ledger.open(":memory:")
-        scope = ledger.scope(self.path[-1], budget=self.budget, renews=self.renews)
-        return ledger, scope, self.ledger is None
+    def look(self) -> tuple[Ledger, Scope]:
+        """The ledger, and the scope as it is or would be. In a ledger nothing is made."""
+        kept = self.ledger
+        if kept is not None and self.budget is not None and "://" not in kept and not Path(kept).exists():
+            kept = None
+        ledger = open_ledger(kept or ":memory:", create=kept is None)
+        if self.budget is None:
+            return ledger, open_scope(ledger, "/".join(self.path))
+        return ledger, self._scope(ledger, create=self.ledger is None)
 
     def make(self) -> tuple[Ledger, Scope]:
         ledger = open_ledger(self.ledger or ":memory:", create=True)
-        return ledger, ledger.scope(self.path, budget=self.budget, renews=self.renews)
+        return ledger, self._scope(ledger, create=True)
+
+    def shown(self, ledger: Ledger) -> str:
+        """Where it is: a file as it was given; a database as it names itself, without its password."""
+        if self.ledger is None:
+            return "none: see --ledger"
+        return f"{ledger.place if '://' in self.ledger else self.ledger}, {'/'.join(self.path)}"
+
+    def _scope(self, ledger: Ledger, *, create: bool) -> Scope:
+        return ledger.scope(self.path, budget=self.budget, renews=self.renews, create=create)
 
 
 @dataclass(frozen=True)
@@ -176,11 +177,11 @@ class Inquiry:
     level: float
     place: str
 
-    def data(self, ledger: Ledger, scope: Scope) -> Dataset:
+    def data(self, scope: Scope) -> Dataset:
         """The table; nothing but its columns is read."""
         given = dict(self.table)
         where = given.pop("where", None)
-        made = dataset(**given, ledger=ledger, name=scope.path)
+        made = replace(dataset(**given, budget=scope.budget), scope=scope)
         return made if where is None else made.where(where)
 
     def key_of(self, asked: Asked) -> str | None:
@@ -267,11 +268,7 @@ def read(document: Mapping[str, Any], file: Path | None = None) -> Inquiry:
     with located(words.place("[data]")):
         table = words.table(document["data"])
     with located(words.place("[budget]")):
-        account = words.account(document.get("budget", {}))
-    key = document.get("key")
-    if key is not None and account.ledger is None:
-        step = "Answers are kept in a ledger." if file else "For instance --ledger budget.db --scope visits."
-        check.refuse(words.who, words.field("key"), "used with a ledger", key, step)
+        account = words.account(document.get("budget", {}), key := document.get("key"))
     level = check.number(words.who, words.field("level"), document.get("level", 0.95), above=0.0, below=1.0)
     asked = [words.asked(given, i, "question") for i, given in enumerate(document.get("question", []), 1)]
     asked += [words.asked(given, i, "plan") for i, given in enumerate(document.get("plan", []), 1)]
@@ -327,7 +324,7 @@ class _Words:
             check.refuse(self.who, self.field("unit_is_row"), "true or false", flag, "", ParameterTypeError)
         units = {self.field("unit"): given.get("unit"), self.field("unit_is_row"): flag or None}
         step = 'As unit = "patient"' if self.file else "For instance --unit patient"
-        one_of("the unit", units, f"{step}: the column that tells whose a row is.")
+        one_of("the unit", units, f"{step}: the column that identifies the person.")
         kept = {name: value for name, value in given.items() if name not in ("source", "table", "unit", "unit_is_row")}
         source = self._source(given["source"])
         made = {**kept, "source": (source, given["table"]) if "table" in given else source, "unit": given.get("unit")}
@@ -340,14 +337,10 @@ class _Words:
         paths = [str(self.file.parent / path) if self.file else path for path in several]
         return paths[0] if len(paths) == 1 else paths
 
-    def account(self, given: Mapping[str, Any]) -> Account:
+    def account(self, given: Mapping[str, Any], key: str | None) -> Account:
         self.check(given, _BUDGET, "[budget]")
         ledger, scope = given.get("ledger"), given.get("scope")
-        if (ledger is None) != (scope is None):
-            step = 'As ledger = "budget.db" and scope = "visits".'
-            step = step if self.file else "For instance --ledger budget.db --scope visits."
-            check.refuse(self.who, f"{self.field('ledger')} and {self.field('scope')}", "given together",
-                         Plain("one of them"), step)  # fmt: skip
+        check_paying(ledger, scope, key, who=self.who, prefix=self.field(""))
         amounts = {name: given[name] for name in _GOAL if name in given}
         if not amounts and (ledger is None or "renews" in given):
             options = ", ".join(self.field(name, "budget-") for name in ("epsilon", "rho"))

@@ -11,9 +11,9 @@ from inbounds.inference.intervals import (
     estimate,
     interval,
     invert,
-    likeliest,
+    public,
     released,
     views_of,
 )
 
-__all__ = ["ESTIMATES", "Views", "balanced", "estimate", "interval", "invert", "likeliest", "released", "views_of"]
+__all__ = ["ESTIMATES", "Views", "balanced", "estimate", "interval", "invert", "public", "released", "views_of"]

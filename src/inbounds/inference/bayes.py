@@ -75,7 +75,9 @@ class Channel:
         self.domain: Line = cast(Box, domain).coordinate(cast(int, coordinate)) if box else cast(Line, domain)
         self.family: str | None = getattr(mechanism, "_family", None)
         self.noise: Any = getattr(mechanism, "_noise", None)
-        self.listed: FloatArray | None = getattr(mechanism, "points", None)  # all answers there are, if they are few
+        points: FloatArray | None = getattr(mechanism, "points", None)
+        #: All answers there are, if they are few.
+        self.listed = None if points is None else points[mechanism._possible(points)]
         self.edges: str = getattr(mechanism, "edges", "truncate")
         self.wide = self.edges == "ignore"  # answers may leave the domain
         self.step = float(mechanism.grid[coordinate] if box else mechanism.grid)
@@ -103,15 +105,7 @@ class Channel:
         return Panels(pieces, length, lattice=lattice, grade=grade, edges=edges, order=_LOW_ORDER if many else _ORDER)
 
     def law(self, q: FloatArray) -> Any:
-        if self._coordinate is None:
-            return self._mechanism._law(q)
-        if self.family is not None:
-            return Distribution(self.family, self.domain, cast(Any, self._mechanism).scale, self.edges, q)
-        box = cast(Box, self._mechanism.domain)
-        inside = np.where(np.isfinite(box.lower), box.lower, np.where(np.isfinite(box.upper), box.upper, 0.0))
-        vectors = np.broadcast_to(inside, (*q.shape, box.dimension)).copy()
-        vectors[..., self._coordinate] = q
-        return cast(Any, self._mechanism._law(vectors)).marginals[self._coordinate]
+        return self._mechanism._marginal(self._coordinate, q)
 
     @cached_property
     def key(self) -> Any:
@@ -203,10 +197,16 @@ class _Finite:
                 yield np.arange(self._size)[part], np.log(total) + top, weight / total[:, None]
 
     def _each(self, one: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        return np.concatenate([one(share) for _, _, share in self._parts()])
+        out = np.empty(self._size)
+        for index, _, share in self._parts():
+            out[index] = one(share)
+        return out
 
     def log_evidence(self) -> FloatArray:
-        return np.concatenate([np.atleast_1d(evidence) for _, evidence, _ in self._parts()])
+        out = np.empty(self._size)
+        for index, evidence, _ in self._parts():
+            out[index] = evidence
+        return out
 
     def mean(self) -> FloatArray:
         return np.clip(self._each(lambda share: share @ self._points), self._points[0], self._points[-1])

@@ -23,15 +23,12 @@ from inbounds.inference.views import View, tail_of, view
 if TYPE_CHECKING:
     from inbounds.mechanism.base import Mechanism
 
-__all__ = ["ESTIMATES", "Views", "balanced", "estimate", "interval", "invert", "likeliest", "released", "views_of"]
+__all__ = ["ESTIMATES", "Views", "balanced", "estimate", "interval", "invert", "public", "released", "views_of"]
 
 ESTIMATES = ("mle", "median-unbiased", "posterior-mean", "posterior-median")
 
 #: One view for each kind of coordinate of a mechanism, with the coordinates that are of it.
 Views = list[tuple[View, Rows]]
-
-_HIGHEST = 1.0 - 1e-12
-
 
 # -- what mechanisms call
 
@@ -48,11 +45,11 @@ def invert(mechanism: Mechanism, x_low: FloatArray, x_high: FloatArray, level: A
     For what is made of an answer by a function that grows with it: x_low and x_high are then the smallest and the
     largest answer that it takes to the value at hand. Otherwise the two are the same.
     """
-    p = check.number(type(mechanism).__name__, "level", level, above=0.0, at_most=_HIGHEST)
+    p = check.level(type(mechanism).__name__, level)
     domain = mechanism.domain
     tail = tail_of(p, domain.dimension if isinstance(domain, Box) else 1)
     lower, upper = _over(mechanism, lambda seen, low, high: seen.interval(low, high, tail), x_low, x_high)
-    return _public(lower, domain), _public(upper, domain)
+    return public(lower, domain), public(upper, domain)
 
 
 def estimate(mechanism: Mechanism, value: Any, how: Any, prior: Any) -> Any:
@@ -65,19 +62,16 @@ def estimate(mechanism: Mechanism, value: Any, how: Any, prior: Any) -> Any:
     if prior is not None:
         check.refuse(what, "prior", f"None for {how!r}", prior, "Posterior means and medians take one.")
     x = released(mechanism, value)
-    return likeliest(mechanism, x) if how == "mle" else balanced(mechanism, x, x)
-
-
-def likeliest(mechanism: Mechanism, x: FloatArray) -> Any:
-    """The true value under which the answer is most likely."""
-    found = _over(mechanism, lambda seen, low, _: (seen.likeliest(low),), x, x)
-    return _public(found[0], mechanism.domain)
+    if how == "median-unbiased":
+        return balanced(mechanism, x, x)
+    likeliest = _over(mechanism, lambda seen, low, _: (seen.likeliest(low),), x, x)
+    return public(likeliest[0], mechanism.domain)
 
 
 def balanced(mechanism: Mechanism, x_low: FloatArray, x_high: FloatArray) -> Any:
     """The true value under which smaller and larger answers are equally likely; the two x as in :func:`invert`."""
     found = _over(mechanism, lambda seen, low, high: (seen.balanced(low, high),), x_low, x_high)
-    return _public(found[0], mechanism.domain)
+    return public(found[0], mechanism.domain)
 
 
 def released(mechanism: Mechanism, value: Any) -> FloatArray:
@@ -114,7 +108,7 @@ def _over(
     return tuple(out)
 
 
-def _public(found: FloatArray, domain: Domain) -> Any:
+def public(found: FloatArray, domain: Domain) -> Any:
     """A number for a number, whole numbers as such, and no -0.0."""
     if found.ndim == 0:
         return int(found) if domain.lattice else float(found) + 0.0

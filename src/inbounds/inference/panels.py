@@ -131,18 +131,18 @@ class Panels:
     def parts(self, low: FloatArray, high: FloatArray, spread: float, whole: int) -> Iterator[tuple[Any, Rule]]:
         """(indices, rule): rules that cover the windows [low, high], for as many at a time as there is room for.
 
-        Up to so many panels (``whole``) all have one rule. Otherwise windows start at multiples of ``spread``, so that
-        the same rules turn up again.
+        Up to so many panels (``whole``), or where windows have no end, all have one rule. Otherwise windows start at
+        multiples of ``spread``, so that the same rules turn up again.
         """
-        if self.count <= whole:
+        common = self.rule() if self.count <= whole or not math.isfinite(spread) else None
+        if common is not None:
             start, groups = np.zeros(low.size), [np.arange(low.size)]
         else:
             start = np.floor(low / spread)
             groups = [np.flatnonzero(start == first) for first in np.unique(start).tolist()]
         for group in groups:
-            if self.count <= whole:
-                rule = self.rule()
-            else:
+            rule = common
+            if rule is None:
                 rule = self.rule(start[group[0]] * spread, math.ceil(np.max(high[group]) / spread) * spread)
             rows = max(1, _ENTRIES // max(rule.nodes.size, 1))
             for i in range(0, group.size, rows):

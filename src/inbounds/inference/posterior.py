@@ -7,8 +7,6 @@ as a function of the true value. Proofs: ``docs/proofs/denoising.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, fields
 from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,13 +17,12 @@ from inbounds._checks import FloatArray
 from inbounds._html import table
 from inbounds.domain import Box
 from inbounds.inference.bayes import Channel, Seen, Shape, solver
-from inbounds.inference.panels import run
 from inbounds.inference.prior import Prior, priors
 
 if TYPE_CHECKING:
     from inbounds.mechanism.base import Mechanism
 
-__all__ = ["LARGEST", "BoxPosterior", "Posterior", "Prior", "Risk", "Shape", "posterior", "risk"]
+__all__ = ["LARGEST", "BoxPosterior", "Posterior", "Prior", "Shape", "posterior"]
 
 
 #: In size, of an answer: squares of it stay within floats, and no noise goes as far.
@@ -63,8 +60,12 @@ class Posterior:
         return getattr(self._solver, name)().reshape(self._shape)[()]
 
     def _of_pairs(self, name: str, what: str, given: Any) -> Any:
-        values = check.real_array("Posterior", what, given, requirement="numbers")
-        shape = np.broadcast_shapes(values.shape, self._shape)
+        values = check.numbers("Posterior", what, given)
+        try:
+            shape = np.broadcast_shapes(values.shape, self._shape)
+        except ValueError:
+            wanted = f"of a shape that broadcasts against that of the answers, {self._shape}"
+            check.refuse("Posterior", what, wanted, f"shape {values.shape}", "")
         size = math.prod(self._shape)
         row = np.broadcast_to(np.arange(size).reshape(self._shape), shape).reshape(-1)
         flat = np.broadcast_to(values, shape).reshape(-1)
@@ -123,7 +124,7 @@ class Posterior:
         is not a confidence interval: for one fixed true value the share of answers whose interval holds it may be
         larger or smaller.
         """
-        tail = (1.0 - check.number("Posterior", "level", level, above=0.0, below=1.0)) / 2.0
+        tail = (1.0 - check.level("Posterior", level)) / 2.0
         return self.ppf(tail), self.ppf(1.0 - tail)
 
 
@@ -139,7 +140,7 @@ class BoxPosterior:
     def _stack(self, name: str, given: Any = None) -> Any:
         if given is None:
             return np.stack([getattr(m, name)() for m in self.marginals], axis=-1)
-        values = check.real_array("BoxPosterior", name, given, requirement="numbers")
+        values = check.numbers("BoxPosterior", name, given)
         size = len(self.marginals)
         if values.ndim == 0 or values.shape[-1] != size:
             check.refuse("BoxPosterior", name, f"given an array of shape (..., {size})", f"shape {values.shape}", "")
@@ -215,170 +216,3 @@ def _one(mechanism: Mechanism, coordinate: int | None, x: FloatArray, prior: Pri
         wanted = "a whole number" if channel.wide else f"in {domain!r}"
         check.refuse("posterior", "value", wanted, float(x[~good].flat[0]), "Pass what the mechanism released.")
     return Posterior(channel, prior, [(x, x)])
-
-
-# ---------------------------------------------------------------- error over the whole domain
-
-_CLOSE = 2e-8  # of the average: panels are halved until it changes by less
-_FAR, _AWAY = 60.0, 1e4  # scales from an end: where it matters no more, and far beyond that
-_ZOOMS, _LOOKS, _MANY = 10, 9, 512
-
-
-@dataclass(frozen=True)
-class Risk:
-    """How far answers are from the truth over a whole domain; for a Box arrays, one entry for each coordinate.
-
-    Attributes
-    ----------
-    mse, mae : float or None
-        Mean squared and mean absolute error on average over the prior; None where that is no probability.
-    worst_mse, worst_mae, bias : float
-        The largest of all true values, bias in size.
-    worst_mse_at, worst_mae_at, bias_at : float
-        The true values where they are.
-    """
-
-    mse: Any
-    mae: Any
-    worst_mse: Any
-    worst_mse_at: Any
-    worst_mae: Any
-    worst_mae_at: Any
-    bias: Any
-    bias_at: Any
-
-
-def risk(mechanism: Mechanism, prior: Any = None) -> Risk:
-    """The error of a mechanism's answers over its domain: on average under a prior, and at the worst true values.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Of any kind.
-    prior : see :class:`Prior`
-        Flat by default: on a domain without bounds there is then no average.
-
-    Examples
-    --------
-    >>> import inbounds as ib
-    >>> plain = ib.Laplace(ib.Interval(0, 1), scale=0.5, sensitivity=0.1, edges="ignore")
-    >>> found = risk(plain.denoised())
-    >>> round(found.mse, 4), round(found.worst_mse, 4), found.worst_mse_at
-    (0.067, 0.1771, 0.0)
-    """
-    beliefs = priors(mechanism.domain, prior)
-    if not isinstance(mechanism.domain, Box):
-        return _risk(Channel(mechanism), beliefs[0])
-    found: dict[Any, Risk] = {}
-    parts = []
-    for i, belief in enumerate(beliefs):
-        channel = Channel(mechanism, i)
-        parts.append(found.setdefault((channel.key, id(belief)), None) or _risk(channel, belief))  # type: ignore[arg-type]
-        found[channel.key, id(belief)] = parts[-1]
-    joined = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Risk)}
-    return Risk(**{name: None if None in values else np.array(values) for name, values in joined.items()})
-
-
-def _risk(channel: Channel, prior: Prior) -> Risk:
-    def errors(q: FloatArray) -> FloatArray:
-        """Mean squared error, mean absolute error and size of the bias at true values."""
-        report = channel.law(q).error()
-        return np.stack([np.square(report.rmse), np.asarray(report.mae), np.abs(report.bias)])
-
-    pieces = _edges(channel, prior)
-    average = _average(channel, prior, pieces, errors) if prior.proper else (None, None)
-    places = _places(channel, pieces)
-    seen = errors(places)
-    worst = [_largest(channel, places, seen[k], lambda q, k=k: errors(q)[k]) for k in range(3)]  # type: ignore[misc]
-    return Risk(*average, *(value for pair in worst for value in pair))
-
-
-def _edges(channel: Channel, prior: Prior) -> list[FloatArray]:
-    """Cuts of each piece of the domain, finer towards its ends.
-
-    Where there is no end, as far as the prior goes; if it is flat, until other ends are far away.
-    """
-    out = []
-    scale, lattice = channel.shape.scale, channel.domain.lattice
-    first, last = prior.ends if not prior.flat else (-math.inf, math.inf)
-    for low, high in channel.domain.pieces:
-        far = min(_FAR * scale, high - low)
-        start = low if math.isfinite(low) else min(first, high) if math.isfinite(first) else min(high, far) - far
-        stop = high if math.isfinite(high) else max(last, start) if math.isfinite(last) else start + far
-        # on whole numbers powers of two: such runs are the cheapest to sum
-        finest = 128.0 if lattice else min(scale, stop - start) / 4.0
-        steps = np.append(0.0, finest * 2.0 ** np.arange(60.0))
-        steps = steps[steps < (stop - start) / 2.0]
-        kinks = np.asarray(channel.shape.points, dtype=np.float64) - (1.0 if lattice else 0.0)
-        cuts = np.concatenate([start + steps, [(start + stop) / 2.0], stop - steps, prior.edges, kinks])
-        cuts = cuts[(cuts >= start) & (cuts <= stop)]
-        out.append(np.unique(np.floor(cuts) if lattice else cuts))
-    return out
-
-
-def _average(
-    channel: Channel, prior: Prior, pieces: list[FloatArray], errors: Callable[[FloatArray], FloatArray]
-) -> tuple[float, float]:
-    if prior.points is not None:
-        square, size = errors(prior.points)[:2] @ cast(FloatArray, prior.weights)
-        return float(square), float(size)
-    if channel.domain.lattice:  # flat, on many
-        (cuts,) = pieces
-        nodes, weights = run(np.append(cuts[0] - 1.0, cuts[:-1]), cuts, lattice=True)
-        used = weights > 0.0
-        square, size = errors(nodes[used])[:2] @ weights[used] / weights[used].sum()
-        return float(square), float(size)
-
-    def integrals(a: FloatArray, b: FloatArray) -> FloatArray:
-        nodes, weights = run(a, b, lattice=False, order=_LOOKS)
-        value = errors(nodes.reshape(-1)).reshape(3, *nodes.shape)
-        value[2] = 1.0  # the prior itself
-        return np.asarray((weights * np.exp(prior.log_density(nodes)) * value).sum(axis=-1))
-
-    a, b = np.concatenate([p[:-1] for p in pieces]), np.concatenate([p[1:] for p in pieces])
-    value = integrals(a, b)
-    total = value.sum(axis=1)
-    while a.size:
-        middle = a + (b - a) / 2.0
-        left, right = integrals(a, middle), integrals(middle, b)
-        change = left + right - value
-        total += change.sum(axis=1)
-        rough = (np.abs(change) > _CLOSE * total[:, None]).any(axis=0) & (middle > a) & (middle < b)
-        a, b = np.concatenate([a[rough], middle[rough]]), np.concatenate([middle[rough], b[rough]])
-        value = np.concatenate([left[:, rough], right[:, rough]], axis=1)
-    return float(total[0] / total[2]), float(total[1] / total[2])
-
-
-def _places(channel: Channel, pieces: list[FloatArray]) -> FloatArray:
-    """True values among which the worst is looked for first."""
-    domain = channel.domain
-    if domain.lattice and domain.width < _MANY:
-        return np.arange(domain.lower, domain.upper + 1.0)
-    nodes = [run(cuts[:-1], cuts[1:], lattice=False, order=_LOOKS)[0].reshape(-1) for cuts in pieces]
-    places = np.concatenate([*pieces, *nodes])
-    return np.unique(np.floor(places) if domain.lattice else places)
-
-
-def _largest(
-    channel: Channel, places: FloatArray, values: FloatArray, f: Callable[[FloatArray], FloatArray]
-) -> tuple[float, float]:
-    """The largest value found, and where: the best of these places, and again and again between its neighbours."""
-    domain = channel.domain
-    for _ in range(_ZOOMS):
-        best = int(np.argmax(values >= np.max(values) * (1.0 - 1e-9)))  # the first of equals
-        low, high = places[max(best - 1, 0)], places[min(best + 1, places.size - 1)]
-        if high - low <= 2.0 and domain.lattice:
-            break
-        closer = np.append(np.linspace(low, high, _LOOKS), places[best])
-        closer = np.unique(np.floor(closer) if domain.lattice else closer)
-        places = closer[domain.contains(closer)]
-        values = f(places)
-    best = int(np.argmax(values))
-    largest, where = float(values[best]), float(places[best])
-    for end, sign in ((domain.lower, -1.0), (domain.upper, 1.0)):
-        if (
-            math.isinf(end)
-            and float(f(np.array([where + sign * np.rint(_AWAY * channel.shape.scale)]))[0]) > 2.0 * largest
-        ):
-            return math.inf, sign * math.inf  # it grows without bounds
-    return largest, where

@@ -113,8 +113,9 @@ class Prior:
         """ln of the density on a continuous domain; 0 if flat."""
         if self.flat:
             return np.zeros(np.shape(q))
-        with np.errstate(all="ignore"):
-            return np.log(np.asarray(self.belief(q), dtype=np.float64)) - self._log_total
+        values = _values(self.belief, np.asarray(q, dtype=np.float64).reshape(-1))  # checked again: at other places
+        with np.errstate(divide="ignore"):
+            return np.log(values).reshape(np.shape(q)) - self._log_total
 
     @cached_property
     def _shares(self) -> tuple[FloatArray, FloatArray, FloatArray]:

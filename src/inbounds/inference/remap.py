@@ -89,9 +89,14 @@ class Remap:
             return (float(self.starts[-1]),) * 2
         return float(self.starts[first[0]]), float(self._nexts[last[-1]])
 
+    @property
+    def ends(self) -> FloatArray:
+        """The estimates for infinite answers."""
+        return self._finish(np.array([self.lows[0], self.highs[-1]]))
+
     def _crossing(self, i: Any, y: FloatArray) -> FloatArray:
         """Where piece i, which crosses y, does so."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             x = self.anchors[i] + (y - self.values[i]) / self.slopes[i]
         return np.asarray(np.minimum(np.maximum(x, self.starts[i]), self._nexts[i]))
 
@@ -141,6 +146,7 @@ class Remap:
         if not self.rising:
             found = self.seen(y)
             return np.fmin.reduce([low for low, _ in found]), np.fmax.reduce([high for _, high in found])
+        y = np.clip(y, *self.ends)
         start, stop = self.first(np.nextafter(y, -np.inf)), self.last(np.nextafter(y, np.inf))[0]
         low, high = self._on_grid(start, stop, y)
         step = self.channel.step
@@ -150,7 +156,11 @@ class Remap:
     def seen(self, y: FloatArray) -> Seen:
         """All answers that are taken to y, as few ranges; see :class:`inbounds.inference.bayes.Channel`."""
         if self.rising:
-            return [self.raw_range(y)]
+            low, high = self.raw_range(y)
+            if not self.channel.wide:  # there may be but one answer up to here, or from here on
+                domain = self.channel.domain
+                low, high = np.maximum(low, domain.lower), np.minimum(high, domain.upper)
+            return [(low, high)]
         found = [self._preimages(v) for v in y.reshape(-1).tolist()]
         most = max(map(len, found), default=1)
         filled = np.full((y.size, most, 2), np.nan)

@@ -11,15 +11,14 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from inbounds._checks import FloatArray
-from inbounds.distribution import Distribution
-from inbounds.domain import Box, Line
+from inbounds.domain import Line
 from inbounds.inference.crossing import CLOSE, FEW, Crossing, Rows
 from inbounds.noise.masses import GaussianMasses, LaplaceMasses, Masses, WholeGaussianMasses, normal_mass
 from inbounds.sampling.grid import positions
@@ -50,32 +49,13 @@ def view(mechanism: Mechanism, domain: Line, step: float, i: int | None) -> View
     """How inference sees a mechanism, or coordinate i of one on a Box, with its own domain and grid."""
     edges, family = mechanism._edges, getattr(mechanism, "_family", None)
     unit = float(getattr(mechanism, "scale", 1.0))
-    law = _own_law(mechanism, domain, unit, i)
+    law = partial(mechanism._unclamped._marginal, i)
     if edges != "truncate":
         return _Plain(domain, step, edges, law, unit=unit)
     if family not in _FAMILIES:
         return View(domain, step, edges, law, unit=unit)
     kind = _Walled if family == "laplace" and len(domain.pieces) == 1 else _Truncated
     return kind(domain, step, edges, law, unit=unit, family=family)
-
-
-def _own_law(mechanism: Mechanism, domain: Line, scale: float, i: int | None) -> Callable[[FloatArray], Any]:
-    """The law of the ideal answer in one coordinate, whatever the others are."""
-    box, family = mechanism.domain, getattr(mechanism, "_family", None)
-    if family in _FAMILIES:
-        edges = "truncate" if mechanism._edges == "truncate" else "ignore"
-        return lambda q: Distribution(family, domain, scale, edges, q)
-    if i is None or not isinstance(box, Box):
-        return mechanism._ideal
-    others = box.project(np.zeros(box.dimension))
-
-    def marginal(q: FloatArray) -> Any:
-        vectors = np.tile(others, (*q.shape, 1))
-        vectors[..., i] = q
-        joint: Any = mechanism._ideal(vectors)
-        return joint.marginals[i]
-
-    return marginal
 
 
 class View:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,6 @@ __all__ = [
     "Chain",
     "Level",
     "Row",
-    "add",
     "answered",
     "find",
     "locked",
@@ -155,8 +154,8 @@ def make(tx: Transaction, path: tuple[str, ...], budget: Budget, renews: str | N
     return (*above, Level(id, path, budget, renews))
 
 
-def answered(tx: Transaction, own: Chain | Level, key: str, event: Any) -> str | None:
-    """The stored answer under this key; None where the key is free."""
+def answered(tx: Transaction, own: Chain | Level, key: str, event: str) -> str | None:
+    """The stored answer under this key to this event, which is canonical JSON; None where the key is free."""
     found = tx.rows(
         "SELECT r.at, r.content, e.kind, e.content FROM inbounds_record r LEFT JOIN inbounds_record e "
         "ON e.reservation = r.reservation AND e.scope = r.scope AND e.kind IN ('commit', 'void') "
@@ -166,7 +165,7 @@ def answered(tx: Transaction, own: Chain | Level, key: str, event: Any) -> str |
     if not found or found[0][2] == "void":
         return None
     ((at, begun, ended, answer),) = found
-    if canonical(json.loads(begun)["event"]) != canonical(event):  # to the letter: in Python 1, 1.0 and True are equal
+    if canonical(json.loads(begun)["event"]) != event:  # to the letter: in Python 1, 1.0 and True are equal
         raise LedgerConflict(f"Scope: the key {key!r} was used for another event at {at}. Use a new key.")
     if ended is None:
         raise LedgerConflict(
@@ -176,14 +175,14 @@ def answered(tx: Transaction, own: Chain | Level, key: str, event: Any) -> str |
     return canonical(json.loads(answer)["answer"])
 
 
-def rows(tx: Transaction, id: int, where: str = "") -> Iterator[Row]:
-    """(seq, kind, at, reservation, key, content, previous, hash), in order."""
+def rows(answer: Callable[..., list[Row]], id: int, where: str = "", *values: Any) -> Iterator[Row]:
+    """(seq, kind, at, reservation, key, content, previous, hash), in order, from ``answer(sql, ...)`` page by page."""
     last: Any = 0
     while True:
-        page = tx.rows(
+        page = answer(
             "SELECT r.seq, r.kind, r.at, r.reservation, r.key, r.content, r.previous, r.hash FROM inbounds_record r "
             f"WHERE r.scope = ? AND r.seq > ? {where} ORDER BY r.seq LIMIT {_PAGE}",
-            *(id, last),
+            *(id, last, *values),
         )
         yield from page
         if len(page) < _PAGE:
@@ -193,7 +192,7 @@ def rows(tx: Transaction, id: int, where: str = "") -> Iterator[Row]:
 
 def records(tx: Transaction, id: int, path: tuple[str, ...], where: str = "") -> Iterator[Record]:
     """The records of one scope."""
-    for seq, kind, at, reservation, key, content, previous, hash in rows(tx, id, where):
+    for seq, kind, at, reservation, key, content, previous, hash in rows(tx.rows, id, where):
         try:
             values = json.loads(content)
         except ValueError:
@@ -207,7 +206,3 @@ def shown(path: Sequence[str]) -> str:
 
 def _renewal(renews: str | None) -> str:
     return f"renewed every {renews}" if renews else "never renewed"
-
-
-def add(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
-    return tuple(x + y for x, y in zip(a, b, strict=True))

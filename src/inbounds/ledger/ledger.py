@@ -14,7 +14,7 @@ from inbounds.ledger.chain import Level, find, make, parsed, shown
 from inbounds.ledger.export import export
 from inbounds.ledger.record import PERIODS, Record, check_text
 from inbounds.ledger.schema import ROOT
-from inbounds.ledger.scope import Scope
+from inbounds.ledger.scope import NOT_MADE, Scope
 from inbounds.ledger.store import Store, Transaction
 from inbounds.ledger.verification import Verification, verify
 
@@ -32,7 +32,7 @@ class Ledger:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._close = weakref.finalize(self, store.close)
+        weakref.finalize(self, store.leave)
 
     @classmethod
     def open(cls, where: str | os.PathLike[str] = ":memory:", *, create: bool = True, timeout: float = 10.0) -> Ledger:
@@ -76,12 +76,17 @@ class Ledger:
         """False for a ledger in memory, which is lost when the process ends."""
         return self._store.durable
 
+    @property
+    def place(self) -> str:
+        """Where it is: a path, or a URL without the user, the password and the options."""
+        return self._store.shown
+
     def __repr__(self) -> str:
-        return f"Ledger({self._store.shown if self.durable else 'in memory: lost when this process ends'})"
+        return f"Ledger({self.place if self.durable else 'in memory: lost when this process ends'})"
 
     def close(self) -> None:
         """Close files and connections. What was recorded stays; a ledger in memory is gone."""
-        self._close()
+        self._store.close()
 
     def __enter__(self) -> Ledger:
         return self
@@ -98,6 +103,7 @@ class Ledger:
         budget: Budget | None = None,
         parent: Scope | None = None,
         renews: str | None = None,
+        create: bool = True,
     ) -> Scope:
         """Open a scope, or make it.
 
@@ -111,6 +117,8 @@ class Ledger:
             The scope that it lies under: every spending counts there as well, and needs room there too.
         renews : {None, "day", "month", "year"}
             When the budget begins anew, by the calendar in UTC.
+        create : bool
+            With False a scope that does not exist is not made: it says what it would have room for, and spends nothing.
         """
         path = self._path(name, parent)
         if budget is not None and not isinstance(budget, Budget):
@@ -122,7 +130,11 @@ class Ledger:
             if budget is None:
                 raise LedgerConflict(f"Ledger: there is no scope {shown(path)} yet. Give its budget= to make it.")
             wanted = budget
-            levels = self._store.transaction(lambda tx: make(tx, path, wanted, renews))
+            if create:
+                levels = self._store.transaction(lambda tx: make(tx, path, wanted, renews))
+            else:
+                above = self._store.transaction(lambda tx: find(tx, path[:-1]), write=False) or ()
+                levels = (*above, Level(NOT_MADE, path, wanted, renews))
         return Scope(self, levels)
 
     def _path(self, name: str | Sequence[str], parent: Scope | None) -> tuple[str, ...]:
@@ -172,4 +184,4 @@ class Ledger:
         ):
             step = "Keep Verification.heads as it is."
             check.refuse("Ledger", "heads", "{name: [records, hash], ...} or None", heads, step, ParameterTypeError)
-        return self._store.transaction(lambda tx: verify(tx, kept), write=False)
+        return verify(self._store, kept)

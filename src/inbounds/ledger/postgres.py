@@ -170,8 +170,9 @@ class PostgresStore(Store):
                 )
             if acknowledged == "off":
                 tx.write("SET synchronous_commit = on")
-            self._same_ledger(self._prepared(tx))
+            found = self._prepared(tx)
             tx.commit()
+            self._same_ledger(found)  # not before: what was made may yet be undone
         except BaseException:
             connection.close()
             raise

@@ -21,6 +21,7 @@ __all__ = [
     "digest",
     "period_of",
     "timestamp",
+    "with_event",
 ]
 
 #: What the first record of a chain has for a previous hash.
@@ -46,6 +47,12 @@ def checked_json(what: str, name: str, value: Any) -> str:
             f"{what}: {name} must be of what JSON has (finite numbers, texts, lists, dicts with text keys, None, "
             f"True, False); got a {type(value).__name__} that is not ({type(problem).__name__})."
         ) from None
+
+
+def with_event(event: str, content: dict[str, Any]) -> str:
+    """Canonical JSON of content that has an event besides, which is canonical already."""
+    parts = {"event": event, **{name: canonical(value) for name, value in content.items()}}
+    return "{" + ",".join(f'"{name}":{parts[name]}' for name in sorted(parts)) + "}"
 
 
 def check_text(what: str, name: str, value: object) -> None:

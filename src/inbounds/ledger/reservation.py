@@ -9,8 +9,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from inbounds.errors import LedgerConflict, LedgerUnavailable
-from inbounds.ledger.chain import Level, add, locked, shown
+from inbounds.accounting import add
+from inbounds.errors import LedgerConflict, LedgerError, LedgerUnavailable
+from inbounds.ledger.chain import Level, locked, shown
 from inbounds.ledger.record import checked_json
 from inbounds.ledger.store import Transaction
 
@@ -77,10 +78,13 @@ class Reservation:
                     own.append(tx, at, "commit", content, self.id)
                     own.save(tx)
 
+            unsure, self._unsure = self._unsure, True  # as after an interruption, which may come behind the commit
             try:
                 self._end(work)
-            except LedgerUnavailable as problem:
-                self._unsure = self._unsure or problem.recorded is None
+            except LedgerError as problem:
+                self._unsure = unsure or getattr(problem, "recorded", False) is None
+                if not isinstance(problem, LedgerUnavailable):
+                    raise
                 fate = "whether the answer is recorded is not known" if self._unsure else "the answer is not recorded"
                 raise LedgerUnavailable(
                     f"{problem} The budget is spent and {fate}; commit may be tried again.",

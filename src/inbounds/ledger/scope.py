@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import secrets
 import time
@@ -10,19 +11,23 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from inbounds import _checks as check
-from inbounds.accounting import Budget
-from inbounds.errors import LedgerUnavailable, ParameterError, ParameterTypeError
+from inbounds.accounting import Budget, add
+from inbounds.errors import BudgetExceeded, LedgerUnavailable, ParameterError, ParameterTypeError
 from inbounds.events import Event
-from inbounds.ledger.chain import Level, add, answered, locked, records, shown, totals
+from inbounds.ledger.chain import Level, answered, locked, records, shown, totals
 from inbounds.ledger.export import export
-from inbounds.ledger.record import Record, canonical, check_text, checked_json, period_of
+from inbounds.ledger.record import Record, canonical, check_text, checked_json, period_of, with_event
 from inbounds.ledger.reservation import Reservation
 from inbounds.ledger.store import Transaction
 
 if TYPE_CHECKING:
     from inbounds.ledger.ledger import Ledger
 
-__all__ = ["Scope"]
+__all__ = ["NOT_MADE", "SPENT", "Scope"]
+
+#: The note on an error of a draw that was paid for.
+SPENT = "Its price is spent nevertheless."
+NOT_MADE = 0  # the id of a scope that is in no ledger yet: nothing can be locked, hence spent, under it
 
 
 class Scope:
@@ -51,7 +56,12 @@ class Scope:
     @property
     def parent(self) -> Scope | None:
         """The scope above, or None."""
-        return Scope(self._ledger, self._levels[:-1]) if len(self._levels) > 1 else None
+        return self._up_to(-1) if len(self._levels) > 1 else None
+
+    @property
+    def exists(self) -> bool:
+        """False for one that ``Ledger.scope(..., create=False)`` did not find."""
+        return self._own.id != NOT_MADE
 
     def __repr__(self) -> str:
         renews = f", renews every {self.renews}" if self.renews else ""
@@ -74,13 +84,13 @@ class Scope:
         Raises
         ------
         BudgetExceeded
-            There is no room, here or above. The refusal is recorded, and nothing else.
+            There is no room, here or above. The refusal is recorded, and that a period begins where one does.
         LedgerConflict
             The key belongs to another event, or to a spending that has no answer (yet).
         LedgerUnavailable
             The ledger cannot be written; nothing may be drawn.
         """
-        text = json.loads(checked_json("Scope", "event", _event_json(event)))
+        text = checked_json("Scope", "event", _event_json(event))
         if key is not None:
             check_text("Scope", "key", key)
         charges = [_checked_charge(level.budget, event) for level in self._levels]
@@ -108,15 +118,15 @@ class Scope:
             outcome: tuple[str, Any] = "reserve", None
             for chain, level, charge in zip(chains, self._levels, charges, strict=True):
                 if not level.budget.admits(add(chain.used, charge)):
-                    why = {"by": level.path, "charge": charge, "event": text, "used": chain.used}
-                    own.append(tx, at, "refuse", canonical(why), id, key)
+                    why = {"by": level.path, "charge": charge, "used": chain.used}
+                    own.append(tx, at, "refuse", with_event(text, why), id, key)
                     outcome = "refuse", why
                     break
             else:
                 for chain, charge in zip(chains, charges, strict=True):
                     chain.used = add(chain.used, charge)
-                    content = {"charge": charge, "event": text, "period": chain.period, "scope": self.path}
-                    chain.append(tx, at, "reserve", canonical(content), id, key if chain is own else None)
+                    content = with_event(text, {"charge": charge, "period": chain.period, "scope": self.path})
+                    chain.append(tx, at, "reserve", content, id, key if chain is own else None)
             for chain in chains:
                 chain.save(tx)
             return outcome
@@ -131,10 +141,7 @@ class Scope:
                 None,
             ) from problem
         if kind == "refuse":
-            level = self._levels[len(found["by"]) - 1]
-            exceeded = level.budget.refusal(tuple(found["used"]), tuple(found["charge"]))
-            exceeded.add_note(f"Refused by the scope {shown(level.path)}.")
-            raise exceeded
+            raise self._up_to(len(found["by"]))._refusal(tuple(found["used"]), tuple(found["charge"]))
         return Reservation(self._ledger, self._levels, id, found if kind == "replay" else None)
 
     @contextlib.contextmanager
@@ -152,26 +159,56 @@ class Scope:
     def spend(self, event: Event, draw: Callable[[], Any], *, key: str | None = None) -> Any:
         """Reserve, call ``draw``, commit what it returns, return it: or the stored answer of this key, without a draw.
 
-        The answer comes back as JSON has it, the same now and when it is replayed.
+        The answer comes back as JSON has it, the same now and when it is replayed. An error of ``draw`` gets a note
+        that its price is spent.
         """
         if not callable(draw):  # found out before anything is spent
             check.refuse("Scope", "draw", "a function without arguments", draw, "", ParameterTypeError)
         with self.spending(event, key=key) as reservation:
             if not reservation.replayed:
                 reservation.touch()
-                reservation.commit(draw())
+                try:
+                    answer = draw()
+                except Exception as error:
+                    error.add_note(SPENT)
+                    raise
+                reservation.commit(answer)
             return reservation.answer
 
     # ---------------------------------------------------------------- what is recorded
 
     def answered(self, event: Event, *, key: str) -> bool:
         """Whether the same request has an answer, so that it costs nothing again; conflicts as from :meth:`reserve`."""
-        text = json.loads(checked_json("Scope", "event", _event_json(event)))
+        text = checked_json("Scope", "event", _event_json(event))
         check_text("Scope", "key", key)
         own = self._own
         return self._ledger._store.transaction(lambda tx: answered(tx, own, key, text), write=False) is not None
 
+    def without_room(self, *events: Event) -> Scope | None:
+        """The first scope, from the top down to this one, that has no room for all these events; None if all have."""
+        for count in range(1, len(self._levels) + 1):
+            scope = self._up_to(count)
+            if not scope.budget.admits(add(scope._used(), scope._charge(events))):
+                return scope
+        return None
+
+    def _up_to(self, count: int) -> Scope:
+        """This scope, or one above it: that of the first ``count`` names."""
+        return Scope(self._ledger, self._levels[:count])
+
+    def _charge(self, events: Sequence[Event]) -> tuple[int, ...]:
+        """What the events cost here, each reserved by itself."""
+        return functools.reduce(add, (_checked_charge(self.budget, event) for event in events), self.budget.zero())
+
+    def _refusal(self, used: tuple[int, ...], charge: tuple[int, ...]) -> BudgetExceeded:
+        exceeded = self.budget.refusal(used, charge)
+        exceeded.add_note(f"Refused by the scope {shown(self.path)}.")
+        return exceeded
+
     def _used(self) -> tuple[int, ...]:
+        if not self.exists:
+            return self.budget.zero()
+
         def work(tx: Transaction) -> tuple[int, ...]:
             ((used, period),) = tx.rows("SELECT used, period FROM inbounds_scope WHERE id = ?", self._own.id)
             over = period_of(tx.now(), self.renews) > period
@@ -180,7 +217,7 @@ class Scope:
         return self._ledger._store.transaction(work, write=False)
 
     def spent(self) -> dict[str, Any]:
-        """What is spent in the current period, reservations without an answer included, in the budget's terms."""
+        """What is spent in the current period, reservations without an answer included; see :meth:`Budget.spent`."""
         return self.budget.spent(self._used())
 
     def remaining(self) -> dict[str, Any]:

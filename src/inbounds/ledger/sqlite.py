@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import sqlite3
 import time
@@ -12,17 +13,21 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from inbounds.errors import LedgerCorrupt, LedgerError, LedgerUnavailable
+from inbounds.ledger.log import Log
 from inbounds.ledger.schema import checked_version, migrate, steps
 from inbounds.ledger.store import Store, Transaction
-from inbounds.ledger.writers import Writers, flush
+from inbounds.ledger.writers import Writers
 
 __all__ = ["MEMORY", "SqliteStore"]
 
 T = TypeVar("T")
 
 MEMORY = ":memory:"
-_MAGIC = b"SQLite format 3\0"
 _PATIENCE = 0.05  # seconds SQLite itself waits for a lock before we look at the deadline
+_LEAVING = 1.0  # seconds that a connection at most waits to be closed in turn
+
+#: The logs of all connections of this process. Of one database they must be the same: SQLite has one index for all.
+_logs: set[Log] = set()
 
 
 class _Transaction(Transaction):
@@ -50,9 +55,8 @@ class SqliteStore(Store):
         self._path = os.path.realpath(path) if self.durable else MEMORY
         super().__init__(self._path if self.durable else "in memory", create=create, timeout=timeout)
         self._connection: sqlite3.Connection | None = None
-        self._file: tuple[int, int] | None = None
+        self._log: Log | None = None
         self._broken = False
-        self._log: int | None = None
         self._writers = Writers(self._path + ".lock") if self.durable else None
 
     # ---------------------------------------------------------------- transactions
@@ -60,12 +64,14 @@ class SqliteStore(Store):
     def _transaction(
         self, work: Callable[[Transaction], T], write: bool, deadline: float
     ) -> tuple[T, Callable[[], None]]:
+        if self._log is not None and self._log.failed is not None:
+            self._disconnect()
         if self._broken:
             raise LedgerUnavailable(f"Ledger: {self.shown} could not be flushed to its disk before. Open it again.")
         committing = False
         try:
-            with self._turn(write, deadline):
-                connection = self._connected(deadline)
+            with self._turn(write, deadline) as connection:
+                self._in_place()
                 self._begin(connection, write, deadline)
                 try:
                     result = work(_Transaction(connection, self.clock))
@@ -75,6 +81,8 @@ class SqliteStore(Store):
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
                     raise
+                if write:  # and still in turn, so that nobody can end the log between this look and the commit
+                    self._in_place(recorded=None)
             return result, self._flush()
         except (sqlite3.Error, OSError) as problem:
             if isinstance(problem, LedgerError):
@@ -82,47 +90,42 @@ class SqliteStore(Store):
             raise self._error(problem, committing) from problem
 
     @contextlib.contextmanager
-    def _turn(self, write: bool, deadline: float) -> Iterator[None]:
-        """Readers need no turn, unless they are the first and may have to make the tables."""
-        if self._writers is None or (not write and self._connection is not None):
-            yield
-            return
-        if self._connection is None:
-            self._looked_at()
+    def _turn(self, write: bool, deadline: float) -> Iterator[sqlite3.Connection]:
+        """The connection, in turn. Readers need none, unless they are the first and may have to make the tables."""
+        fresh = self._connection is None
+        connection = self._connection or self._opened(deadline)
         try:
-            if not self._writers.acquire(deadline):
+            if self._writers is not None and (write or fresh) and not self._writers.acquire(deadline):
                 raise self._locked()
-            yield
+            if fresh:
+                self._prepare(connection, deadline)
+            yield connection
         finally:
-            self._writers.release()
+            if self._connection is None:
+                connection.close()
+            if self._writers is not None:
+                self._writers.release()
 
-    def _looked_at(self) -> None:
-        """Before the first lock: nothing is left beside a file that is no ledger."""
-        if not os.path.exists(self._path):
-            if not self._create:
-                raise self._missing()
-        elif not os.path.isfile(self._path):
-            raise LedgerUnavailable(f"Ledger: {self.shown} is not a file. Choose another path.")
-        else:
-            with open(self._path, "rb") as file:
-                begins = file.read(len(_MAGIC))
-            if begins not in (b"", _MAGIC):
-                raise LedgerCorrupt(
-                    f"Ledger: {self.shown} is not a SQLite database, or is damaged. Choose another path."
-                )
+    def _in_place(self, recorded: bool | None = False) -> None:
+        """SQLite would go on writing to files that nobody else can see."""
+        if self._log is None or self._log.in_place:
+            return
+        if self._log.gone:
+            raise self._gone(recorded)
+        raise LedgerUnavailable(f"Ledger: {self.shown} was removed or replaced while in use. Open it again.", recorded)
 
     def _begin(self, connection: sqlite3.Connection, write: bool, deadline: float) -> None:
-        while True:
+        def begin() -> None:
             try:
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
                 if not write:
                     connection.execute("SELECT 1 FROM inbounds_meta").fetchone()  # the state seen is the one of now
-                return
-            except sqlite3.OperationalError as problem:
+            except sqlite3.OperationalError:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-                if not _busy(problem) or time.monotonic() > deadline:
-                    raise
+                raise
+
+        _patiently(begin, deadline)
 
     def _flush(self) -> Callable[[], None]:
         """A flush of the write-ahead log, which covers all that is committed up to now, by whomever.
@@ -130,65 +133,76 @@ class SqliteStore(Store):
         SQLite could flush inside each commit (``synchronous = FULL``), but there no second writer can begin meanwhile.
         Out here the flushes of many writers are one for the disk. docs/proofs/ledger.md says why that is enough.
         """
-        if self._log is None:
+        log = self._log
+        if log is None:
             return lambda: None
-        log = os.dup(self._log)  # whoever disconnects now does not close it under us
+        ticket = log.ask()
 
         def settle() -> None:
-            try:
-                flush(log)
-            except OSError as problem:
-                # The system may now believe that it has written what it has not: another flush would prove nothing.
-                self._broken = True
+            problem = log.settle(ticket)
+            if problem is not None:
                 raise LedgerUnavailable(
                     f"Ledger: {self.shown} could not be flushed to its disk ({problem}). Check the disk, then open it "
                     "again.",
                     None,
                 ) from problem
-            finally:
-                os.close(log)
 
         return settle
 
     # ---------------------------------------------------------------- the connection
 
-    def _connected(self, deadline: float) -> sqlite3.Connection:
-        while self._connection is None:
-            try:
-                self._connection = self._connect()
-            except sqlite3.OperationalError as problem:
-                if not _busy(problem) or time.monotonic() > deadline:
-                    raise
-        if self.durable and self._file != _identity(self._path):
-            # SQLite would go on writing to a file that nobody else can see.
-            raise LedgerUnavailable(f"Ledger: {self.shown} was removed or replaced while in use. Open it again.")
-        return self._connection
+    def _opened(self, deadline: float) -> sqlite3.Connection:
+        """A connection to a ledger, or to an empty place. Nothing is changed yet, nor left beside what is no ledger.
 
-    def _connect(self) -> sqlite3.Connection:
+        SQLite itself must look at the file: see ``Log`` for what an open and a close of our own would do.
+        """
+        if self.durable and not os.path.isfile(self._path):
+            if os.path.exists(self._path):
+                raise LedgerUnavailable(f"Ledger: {self.shown} is not a file. Choose another path.")
+            if not self._create:
+                raise self._missing()
         mode = "?mode=rwc" if self._create else "?mode=rw"
         name = Path(self._path).as_uri() + mode if self.durable else MEMORY
-        connection = sqlite3.connect(
-            name, uri=self.durable, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
-        )
+
+        def look() -> sqlite3.Connection:
+            connection = sqlite3.connect(
+                name, uri=self.durable, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._version(connection)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+        return _patiently(look, deadline)
+
+    def _prepare(self, connection: sqlite3.Connection, deadline: float) -> None:
+        """Give it a log and up-to-date tables, in the turn of a writer; from then on it is ours."""
+        if self.durable:
+            _patiently(lambda: self._use_log(connection), deadline)
+        _patiently(lambda: connection.execute("BEGIN IMMEDIATE"), deadline)
+        log = None
         try:
-            # Before anything is changed: whose file is it?
-            version = checked_version(self.shown, self._meta(connection), "sqlite")
-            if version == 0 and not self._create:
-                raise self._missing()
-            if self.durable:
-                self._use_log(connection)
+            version = self._version(connection)  # another may have been faster
             if version < len(steps("sqlite")):
-                connection.execute("BEGIN IMMEDIATE")
                 migrate(_Transaction(connection, self.clock), version, "sqlite")
-                connection.execute("COMMIT")
-            self._same_ledger(dict(connection.execute("SELECT name, value FROM inbounds_meta")))
             if self.durable:
-                self._file = _identity(self._path)
-                self._log = os.open(self._path + "-wal", os.O_RDWR)  # there as long as a connection is
+                log = Log(self._path)
+                if any(log.contradicts(other) for other in list(_logs)):
+                    raise self._gone(False)
+                log.renew()
+            connection.execute("COMMIT")
+            self._same_ledger(self._meta(connection) or {})
         except BaseException:
-            connection.close()
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            if log is not None:
+                log.close()
             raise
-        return connection
+        if log is not None:
+            _logs.add(log)
+        self._connection, self._log = connection, log
 
     def _use_log(self, connection: sqlite3.Connection) -> None:
         ((mode,),) = connection.execute("PRAGMA journal_mode = WAL")
@@ -200,6 +214,12 @@ class SqliteStore(Store):
         for setting in ("synchronous = NORMAL", "fullfsync = ON", "checkpoint_fullfsync = ON"):
             connection.execute(f"PRAGMA {setting}")
 
+    def _version(self, connection: sqlite3.Connection) -> int:
+        version = checked_version(self.shown, self._meta(connection), "sqlite")
+        if version == 0 and not self._create:
+            raise self._missing()
+        return version
+
     def _meta(self, connection: sqlite3.Connection) -> dict[str, str] | None:
         """What the ledger says of itself; None for an empty file."""
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
@@ -210,12 +230,22 @@ class SqliteStore(Store):
         return dict(connection.execute("SELECT name, value FROM inbounds_meta"))
 
     def _disconnect(self) -> None:
-        if self._log is not None:
-            os.close(self._log)
-            self._log = None
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        connection, self._connection = self._connection, None
+        log, self._log = self._log, None
+        if log is not None:
+            log.close()
+            self._broken = self._broken or log.failed is not None
+        if self._writers is not None and connection is not None:
+            with contextlib.suppress(OSError):  # in turn: the last of all connections ends the log
+                self._writers.acquire(time.monotonic() + _LEAVING)
+        if log is not None and (log.failed is not None or log.gone):
+            # Closed, it could copy what is not on the disk into the database, or end the log of others. So it is never
+            # closed, not even by the interpreter when it ends, and its log stays among those that others must match.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+        elif connection is not None:
+            connection.close()
+            if log is not None:
+                _logs.discard(log)
         if self._writers is not None:
             self._writers.close()
 
@@ -223,6 +253,13 @@ class SqliteStore(Store):
 
     def _locked(self) -> LedgerUnavailable:
         return LedgerUnavailable(f"Ledger: {self.shown} has been locked by another process for {self.timeout:g} s.")
+
+    def _gone(self, recorded: bool | None) -> LedgerUnavailable:
+        return LedgerUnavailable(
+            f"Ledger: the write-ahead log of {self.shown} was removed while in use. Start this process again, and let "
+            "nothing but ledgers open the file in it.",
+            recorded,
+        )
 
     def _error(self, problem: sqlite3.Error | OSError, committing: bool) -> LedgerError:
         code = getattr(problem, "sqlite_errorcode", None)
@@ -243,9 +280,11 @@ def _busy(problem: Exception) -> bool:
     return getattr(problem, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino
+def _patiently(step: Callable[[], T], deadline: float) -> T:
+    """Again and again while others have the file locked."""
+    while True:
+        try:
+            return step()
+        except sqlite3.OperationalError as problem:
+            if not _busy(problem) or time.monotonic() > deadline:
+                raise

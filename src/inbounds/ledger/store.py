@@ -35,10 +35,16 @@ class Transaction(ABC):
         """A change; an error may show only when the transaction ends."""
 
     def lock(self, ids: Sequence[int]) -> tuple[list[tuple[Any, ...]], datetime]:
-        """(id, seq, head, used, period) of those scopes by rising id, ours until the transaction ends; and the time."""
+        """(id, seq, head, used, period) of those scopes, ours until the transaction ends; and the time.
+
+        They are locked by rising id, and asked for in that order: what is above was made first.
+        """
         found, now = self._lock(ids)
-        if len(found) != len(ids) or not all(type(seq) is int for _, seq, *_ in found):
-            raise LedgerCorrupt("Ledger: a scope is missing from its table, or its row is damaged. Run verify().")
+        if [row[0] for row in found] != list(ids) or not all(type(seq) is int for _, seq, *_ in found):
+            raise LedgerCorrupt(
+                "Ledger: a scope is missing from its table or has another place there, or its row is damaged. "
+                "Run verify()."
+            )
         return found, self._clock() if self._clock is not None else now
 
     @abstractmethod
@@ -78,7 +84,8 @@ class Store(ABC):
         self._closed = False
         self._orphan = False
         self._mutex = threading.Lock()
-        _stores.add(self)
+        with _fork:  # not while they are counted
+            _stores.add(self)
 
     def transaction(self, work: Callable[[Transaction], T], *, write: bool = True) -> T:
         """Run ``work``; what it wrote is durable when this returns, and undone when it raises.
@@ -129,6 +136,18 @@ class Store(ABC):
             self._closed = True
             self._disconnect()
 
+    def leave(self) -> None:
+        """The same when the ledger is forgotten, which may be in the middle of anything this thread does.
+
+        Whoever is using the store then cannot be waited for: that is the thread itself, at a fork.
+        """
+        self._closed = True
+        if self._mutex.acquire(blocking=False):
+            try:
+                self._disconnect()
+            finally:
+                self._mutex.release()
+
 
 # SQLite's locks belong to a process while its book-keeping of them is copied by a fork, and two processes on one
 # connection to a server talk across each other. So connections are closed before a fork, with no transaction under way.
@@ -151,6 +170,9 @@ def _after(child: bool) -> None:
     while _forking:
         store = _forking.pop()
         store._orphan = store._orphan or (child and not store.durable)
+        if store._closed:
+            with contextlib.suppress(Exception):
+                store._disconnect()
         store._mutex.release()
     _fork.release()
 

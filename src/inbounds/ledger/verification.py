@@ -12,7 +12,7 @@ from inbounds.accounting import Budget
 from inbounds.ledger.chain import Row, rows
 from inbounds.ledger.record import BEGINNING, canonical, digest
 from inbounds.ledger.schema import ROOT
-from inbounds.ledger.store import Transaction
+from inbounds.ledger.store import Store, Transaction
 
 __all__ = ["Problem", "Verification", "verify"]
 
@@ -74,7 +74,7 @@ class Verification:
 class _Links:
     """What ties chains together, gathered on the way."""
 
-    opened: set[str] = field(default_factory=set)  # by the list of scopes
+    opened: dict[str, str] = field(default_factory=dict)  # by the list of scopes: path, and how it is described
     reserved: dict[str, dict[tuple[str, ...], tuple[int, tuple[str, ...], str]]] = field(default_factory=dict)
     voided: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
 
@@ -94,8 +94,9 @@ class _Chain:
         self.used: tuple[int, ...] = ()
         self.used_said = used
         self.period = ""
-        self.begun: dict[str, tuple[tuple[int, ...], str]] = {}
+        self.begun: dict[str, tuple[tuple[int, ...], str, str | None]] = {}
         self.ended: set[str] = set()
+        self.keys: dict[str, str] = {}  # which reservation a key has paid for
         self.covered: dict[tuple[str, tuple[int, ...]], bool] = {}
         try:
             self.path = tuple(str(name) for name in json.loads(path))
@@ -108,10 +109,10 @@ class _Chain:
     def say(self, seq: int | None, kind: str, message: str) -> None:
         self.problems.append(Problem(self.path, seq, kind, message))
 
-    def run(self, tx: Transaction, kept: Sequence[Any] | None) -> None:
+    def run(self, found: Iterator[Row], kept: Sequence[Any] | None) -> None:
         seen = kept is None or kept[0] == 0
-        for row in rows(tx, self.id):
-            seq, kind, _, reservation, _, content, previous, hash = row
+        for row in found:
+            seq, kind, _, reservation, key, content, previous, hash = row
             if seq != self.seq + 1:
                 self.say(seq, "sequence", f"it follows record {self.seq}")
                 seq = seq if isinstance(seq, int) else self.seq + 1
@@ -125,7 +126,7 @@ class _Chain:
                     self.say(seq, "rollback", "it is not the record of the head that was kept")
             self.seq, self.head = seq, hash
             try:
-                self.replay(seq, kind, reservation, json.loads(content))
+                self.replay(seq, kind, reservation, key, json.loads(content))
             except Exception as problem:  # as above
                 self.say(seq, "content", f"it cannot be read ({type(problem).__name__})")
         if not seen:
@@ -143,13 +144,14 @@ class _Chain:
         except TypeError:  # not even text
             return None
 
-    def replay(self, seq: int, kind: str, reservation: str, content: dict[str, Any]) -> None:
+    def replay(self, seq: int, kind: str, reservation: str, key: str | None, content: dict[str, Any]) -> None:
         if self.id == ROOT:
             if kind != "scope":
                 self.say(seq, "order", f"a {kind} in the list of scopes")
-            self.links.opened.add(
-                _described(canonical(content["path"]), canonical(content["budget"]), content["renews"])
-            )
+            path = canonical(content["path"])
+            if path in self.links.opened:  # as after it was deleted, which would be a fresh budget
+                self.say(seq, "link", f"the scope {path} was opened before")
+            self.links.opened[path] = _described(path, canonical(content["budget"]), content["renews"])
         elif (kind == "scope") != (seq == 1):
             self.say(seq, "order", "a chain begins with its scope, once")
         elif kind == "scope":
@@ -162,19 +164,21 @@ class _Chain:
             self.period = content["period"]
             self.used = tuple(0 for _ in self.used)
         elif kind == "reserve":
-            self.reserve(seq, reservation, content)
+            self.reserve(seq, reservation, key, content)
         elif kind in ("commit", "void"):
             self.end(seq, kind, reservation)
         elif kind != "refuse":
             self.say(seq, "content", f"an unknown kind {kind!r}")
 
-    def reserve(self, seq: int, reservation: str, content: dict[str, Any]) -> None:
+    def reserve(self, seq: int, reservation: str, key: str | None, content: dict[str, Any]) -> None:
         event, charge, leaf = canonical(content["event"]), tuple(content["charge"]), tuple(content["scope"])
         if reservation in self.begun:
             self.say(seq, "order", "a reservation that was made before")
         if content["period"] != self.period:
             self.say(seq, "order", "a reservation of another period")
-        self.begun[reservation] = (charge, self.period)
+        if key is not None and self.keys.setdefault(key, reservation) != reservation:
+            self.say(seq, "order", "its key was used before, and that is not void")
+        self.begun[reservation] = (charge, self.period, key)
         self.links.reserved.setdefault(reservation, {})[self.path] = (seq, leaf, event)
         self.used = tuple(a + b for a, b in zip(self.used, charge, strict=True))
         if self.budget is not None:
@@ -190,8 +194,10 @@ class _Chain:
             self.say(seq, "order", f"a {kind} of what was not reserved, or has ended before")
             return
         self.ended.add(reservation)
-        charge, period = self.begun[reservation]
+        charge, period, key = self.begun[reservation]
         if kind == "void":
+            if key is not None and self.keys.get(key) == reservation:
+                del self.keys[key]
             self.links.voided.setdefault(reservation, set()).add(self.path)
             if period == self.period:
                 self.used = tuple(a - b for a, b in zip(self.used, charge, strict=True))
@@ -201,20 +207,34 @@ def _described(path: Any, budget: Any, renews: Any) -> str:
     return f"{path} with the budget {budget}, renewed: {renews}"
 
 
-def verify(tx: Transaction, heads: Mapping[str, Sequence[Any]]) -> Verification:
-    """Check all scopes, each by itself and then against each other."""
+def verify(store: Store, heads: Mapping[str, Sequence[Any]]) -> Verification:
+    """Check all scopes, each by itself and then against each other.
+
+    Ends of chains are read in one transaction, and what lies before them by and by: records never change. So nobody
+    has to wait meanwhile, and what came in since is left to the next time.
+    """
+
+    def ends(tx: Transaction) -> tuple[list[Row], dict[int, Any]]:
+        return (
+            tx.rows("SELECT id, path, budget, renews, period, used, seq, head FROM inbounds_scope ORDER BY id"),
+            dict(tx.rows("SELECT scope, max(seq) FROM inbounds_record GROUP BY scope")),
+        )
+
+    def answer(sql: str, *values: Any) -> list[Row]:
+        return store.transaction(lambda tx: tx.rows(sql, *values), write=False)
+
     links = _Links()
-    scopes = tx.rows("SELECT id, path, budget, renews, period, used, seq, head FROM inbounds_scope ORDER BY id")
+    scopes, last = store.transaction(ends, write=False)
     chains = [_Chain(row, links) for row in scopes]
     for chain in chains:
-        chain.run(tx, heads.get("/".join(chain.path)))
+        found = rows(answer, chain.id, "AND r.seq <= ?", last.pop(chain.id, 0))
+        chain.run(found, heads.get("/".join(chain.path)))
     problems = [problem for chain in chains for problem in chain.problems]
-    for (id,) in tx.rows(
-        "SELECT DISTINCT scope FROM inbounds_record WHERE scope NOT IN (SELECT id FROM inbounds_scope)"
-    ):
+    for id in last:
         problems.append(Problem((), None, "link", f"there are records of a scope that is gone (its number was {id})"))
     there = {_described(chain.path_text, chain.budget_text, chain.renews) for chain in chains if chain.id != ROOT}
-    for ones, others, how in ((links.opened, there, "is gone or changed"), (there, links.opened, "was never opened")):
+    opened = set(links.opened.values())
+    for ones, others, how in ((opened, there, "is gone or changed"), (there, opened, "was never opened")):
         problems.extend(Problem((), None, "link", f"the scope {one} {how}") for one in sorted(ones - others))
     for name in heads.keys() - {"/".join(chain.path) for chain in chains}:
         problems.append(Problem(tuple(name.split("/")), None, "rollback", "the scope of a head that was kept is gone"))

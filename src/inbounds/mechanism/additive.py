@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -139,7 +139,12 @@ class Additive(Mechanism):
     def _law(self, true: FloatArray) -> Law:
         if isinstance(self.domain, Box):
             return BoxDistribution(self._family, self.domain, self.scale, self.edges, true)
-        return Distribution(self._family, self.domain, self.scale, self.edges, true)
+        return self._marginal(None, true)
+
+    def _marginal(self, i: int | None, q: FloatArray) -> Distribution:
+        """Without the other coordinates, of which there may be thousands."""
+        line = self.domain.coordinate(cast(int, i)) if isinstance(self.domain, Box) else self.domain
+        return Distribution(self._family, line, self.scale, self.edges, q)
 
     @cached_property
     def _sampler(self) -> Sampler:

@@ -6,7 +6,6 @@ draws (``_sampler``). Everything a user calls follows from these.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -59,10 +58,7 @@ class Mechanism:
     def delta(self, epsilon: float) -> Bound:
         """The smallest delta for this epsilon; never below the truth."""
         e = check.number(type(self).__name__, "epsilon", epsilon, at_least=0.0, at_most=500.0)
-        found = self._curve.delta(e)
-        if found == 0.0 and self._curve.pure() > e:  # too small for a float, but not nothing
-            return Bound(math.ulp(0.0), exact=False, reason=found.reason)
-        return found
+        return privacy.delta_at(self._curve, e)
 
     def rdp(self, alpha: float) -> Bound:
         """Rényi DP of order alpha; never below the truth."""
@@ -91,6 +87,12 @@ class Mechanism:
     def _law(self, true: FloatArray) -> Law:
         """The output distribution for checked true values."""
         raise NotImplementedError
+
+    def _marginal(self, i: int | None, q: FloatArray) -> Any:
+        """The law of coordinate i (None on a line) for checked true values of it: the others do not matter."""
+        if not isinstance(self.domain, Box):
+            return self._law(q)
+        return cast(Any, self._law(self.domain._along(cast(int, i), q))).marginals[i]
 
     def _cuts(self, first: float, second: float) -> FloatArray:
         """Outputs at which the likelihood ratio of two true values jumps: where the auditor should look."""
@@ -258,11 +260,8 @@ class Mechanism:
 
     @cached_property
     def _unclamped(self) -> Mechanism:
+        """Its law is that of the ideal answer, before it is moved to the grid and to the domain."""
         return cast(Mechanism, replace(cast(Any, self), edges="ignore")) if self._edges == "clamp" else self
-
-    def _ideal(self, true: FloatArray) -> Law:
-        """The law of the ideal answer, before it is moved to the grid and to the domain."""
-        return self._unclamped._law(true)
 
     @cached_property
     def _views(self) -> inference.Views:

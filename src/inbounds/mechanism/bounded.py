@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -24,6 +25,7 @@ from inbounds.sampling.inversion import Kernel
 
 __all__ = ["BoundedLaplace"]
 
+_LARGEST = 2.0**53  # bound on whole numbers
 _DELTA_SLACK = 2.0**-33  # relative, on every delta
 _NUDGE = 2.0**-48  # relative, on the loss of a pair
 
@@ -81,13 +83,12 @@ class BoundedLaplace(Shifted):
     ) -> None:
         what = type(self).__name__
         self._set_up(domain, sensitivity, edges, granularity)
+        advice = "Or let calibrate find it."
         if domain.lattice:
-            most = float(
-                check.whole(what, "bound", bound, at_least=1, at_most=2**53, next_step="Or let calibrate find it.")
-            )
+            most = float(check.whole(what, "bound", bound, at_least=1, at_most=int(_LARGEST), next_step=advice))
         else:
             low, high = check.SMALLEST * 1e-8, check.LARGEST * 1e18
-            most = check.number(what, "bound", bound, at_least=low, at_most=high, next_step="Or let calibrate find it.")
+            most = check.number(what, "bound", bound, at_least=low, at_most=high, next_step=advice)
         self._set(scale=check_scale(what, scale), bound=most)
         self._grid_step()
 
@@ -126,13 +127,14 @@ class BoundedLaplace(Shifted):
         # e^(-far/b) (e^epsilon - 1) / (1 + e^(-unit/b) - 2 e^(-far/b)) = delta
         far = scale * math.log((math.expm1(e) + 2.0 * d) / (d * (1.0 + math.exp(-unit / scale))))
         bound, step = max(far - unit, unit), 1e-12
+
+        def holds(bound: float) -> bool:
+            return bool(make(scale=scale, bound=bound)._curve.delta(e) <= d)
+
         if domain.lattice:
-            bound = max(1.0, math.floor(bound) - 1.0)
-            while make(scale=scale, bound=bound)._curve.delta(e) > d:
-                bound += 1.0
-        else:
-            while make(scale=scale, bound=bound)._curve.delta(e) > d:
-                bound, step = bound * (1.0 + step), 2.0 * step
+            return make(scale=scale, bound=_first_whole(max(1.0, math.floor(bound) - 1.0), holds))
+        while not holds(bound):
+            bound, step = bound * (1.0 + step), 2.0 * step
         return make(scale=scale, bound=bound)
 
     def __repr__(self) -> str:
@@ -162,6 +164,19 @@ class BoundedLaplace(Shifted):
         narrow = self.edges == "clamp" and domain.bounded
         width = width_up(float(domain.lower), float(domain.upper)) if narrow else math.inf
         return CutCurve(self._noise, self._gap, width, exact=self._unmerged)
+
+
+def _first_whole(start: float, holds: Callable[[float], bool]) -> float:
+    """The first whole number from ``start`` on that holds, as do all after it; steps double, and are then halved."""
+    low, high, step = start - 1.0, start, 1.0
+    while not holds(high):
+        low, high, step = high, high + step, 2.0 * step
+        if high > _LARGEST > low:
+            high = _LARGEST
+    while high - low > 1.0:
+        middle = math.floor((low + high) / 2.0)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from inbounds.domain import Box
 from inbounds.errors import ParameterTypeError, UnreachableTarget
 from inbounds.inference.bayes import Channel, Seen
 from inbounds.inference.panels import Measure, Rule
-from inbounds.inference.posterior import posterior
+from inbounds.inference.posterior import BoxPosterior, Posterior, posterior
 from inbounds.inference.prior import Prior, priors
 from inbounds.inference.remap import LOSSES, Remap, best_estimates
 from inbounds.mechanism.base import Mechanism
@@ -33,6 +33,7 @@ __all__ = ["Denoised"]
 _WHOLE = 512  # panels up to which one rule serves all true values
 _NOTHING = 1e-9  # of mass at a point: rounding
 _TERMS = 2.0**28  # of sums on whole numbers: some seconds
+_SHOWN = 1000  # answers that are listed
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -187,10 +188,15 @@ class Denoised(Mechanism):
     def _possible(self, x: FloatArray) -> Any:
         domain, listed = self.domain, self._channels[0].listed
         if listed is not None:
-            return np.isin(x, self._estimates(listed[self.raw._possible(listed)]))
-        inside = np.isfinite(x) & (x >= domain.lower) & (x <= domain.upper)
-        inside &= (x == np.floor(x)) | (not self.integer)
-        return inside.all(axis=-1) if isinstance(domain, Box) else inside
+            return np.isin(x, self._estimates(listed))
+        if self._remaps[0][0].whole or not domain.lattice:
+            return domain.contains(x)
+        between = np.isfinite(x) & (x >= domain.lower) & (x <= domain.upper)  # means of whole numbers
+        return between.all(axis=-1) if isinstance(domain, Box) else between
+
+    def posterior(self, value: Any, prior: Any = None) -> Posterior | BoxPosterior:
+        """The distribution of the true value given a released one; see :meth:`Mechanism.posterior`."""
+        return posterior(self, inference.released(self, value), prior)
 
     def interval(self, value: Any, level: float = 0.95) -> tuple[Any, Any]:
         """A confidence interval for the true value: the hull of those of all raw answers that lead to this value."""
@@ -198,9 +204,8 @@ class Denoised(Mechanism):
         listed = self._channels[0].listed
         if listed is None:
             return inference.invert(self.raw, *self._raw_range(released), level)
-        points = listed[self.raw._possible(listed)]
-        low, high = (np.asarray(end) for end in self.raw.interval(points, level))
-        meant = self._estimates(points) == released[..., None]
+        low, high = (np.asarray(end) for end in self.raw.interval(listed, level))
+        meant = self._estimates(listed) == released[..., None]
         low, high = np.where(meant, low, np.max(low)).min(axis=-1), np.where(meant, high, np.min(high)).max(axis=-1)
         return (low.item(), high.item()) if low.ndim == 0 else (low, high)
 
@@ -209,7 +214,7 @@ class Denoised(Mechanism):
         if how not in ("mle", "median-unbiased") or prior is not None:
             return super().estimate(value, how, prior)
         if how == "mle":
-            return posterior(self, value).mode()
+            return inference.public(np.asarray(self.posterior(value).mode()), self.domain)
         if self._channels[0].listed is not None:
             check.refuse(type(self).__name__, "how", "another one for a table of answers", how, "Use its raw answers.")
         return inference.balanced(self.raw, *self._raw_range(inference.released(self, value)))
@@ -282,36 +287,52 @@ class DenoisedLaw:
         return (below[1] - below[0]).sum(axis=0)
 
     def cdf(self, y: Any) -> Any:
-        return self._upto(_numbers("x", y), beyond=False)
+        return self._upto(check.numbers("DenoisedLaw", "x", y), beyond=False)
 
     def sf(self, y: Any) -> Any:
         """P(answer > y), accurate when small."""
-        return self._upto(_numbers("x", y), beyond=True)
+        return self._upto(check.numbers("DenoisedLaw", "x", y), beyond=True)
 
     def ppf(self, p: Any) -> Any:
         """The smallest answer y with cdf(y) >= p; NaN outside [0, 1]."""
-        p = _numbers("p", p)
+        p = check.numbers("DenoisedLaw", "p", p)
         valid = (p >= 0.0) & (p <= 1.0)
         safe = np.where(valid, p, 0.5)
         if self._remap.rising:
-            value = self._remap(np.asarray(self._raw.ppf(safe)))
+            value = self.images(safe)
         else:
             value = self._search(safe)
         return np.where(valid, value, np.nan)[()]
 
     def images(self, p: Any) -> Any:
         """What the raw answers at these quantiles of theirs are taken to; in order only if T never falls."""
-        return self._remap(np.asarray(self._raw.ppf(p)))
+        x = np.asarray(self._raw.ppf(p))
+        first, last = self._remap.ends
+        value = self._remap(np.where(np.isinf(x), 0.0, x))
+        return np.where(x == -np.inf, first, np.where(x == np.inf, last, value))
 
     def _search(self, p: FloatArray) -> FloatArray:
-        finite = self._remap.starts[1:]
-        low = np.full(np.broadcast_shapes(p.shape, self._q.shape), np.min(self._remap(finite)))
-        high = np.full(low.shape, np.max(self._remap(finite)))
+        values = self._remap(self._remap.starts[1:])
+        low = np.full(np.broadcast_shapes(p.shape, self._q.shape), np.min(values))
+        high = np.where(self._upto(low, beyond=False) >= p, low, np.max(values))  # halving never comes to the least
+        low = np.where(p == 1.0, high, low)
         for _ in range(60):
+            if np.array_equal(low, high):
+                break
             middle = low + (high - low) / 2.0
             enough = self._upto(middle, beyond=False) >= p
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        return high
+        return np.floor(high) if self._remap.whole else high
+
+    def answers(self, tail: float) -> FloatArray | None:
+        """The answers but for a tail on either side, where they are points; of very many some, from end to end."""
+        listed = self._channel.listed
+        if listed is None and not self._channel.domain.lattice:
+            return None
+        if listed is None:
+            first, last = float(np.min(self._raw.ppf(tail))), float(np.max(self._raw.ppf(1.0 - tail)))
+            listed = np.round(np.linspace(first, last, int(min(last - first + 1.0, _SHOWN))))
+        return np.unique(self._remap(listed))
 
     @property
     def atoms(self) -> tuple[tuple[float, Any], ...]:
@@ -334,7 +355,7 @@ class DenoisedLaw:
         """P(answer = y), on Integers."""
         if not self._listed:
             check.refuse("DenoisedLaw", "pmf", "used on Integers", self._channel.domain, "Use pdf and atoms.")
-        y = _numbers("x", y)
+        y = check.numbers("DenoisedLaw", "x", y)
         return np.maximum(self._upto(y, beyond=False) - self._upto(np.nextafter(y, -np.inf), beyond=False), 0.0)[()]
 
     def logpmf(self, y: Any) -> Any:
@@ -345,7 +366,7 @@ class DenoisedLaw:
         """The density of the continuous part, next to :attr:`atoms`."""
         if self._listed:
             check.refuse("DenoisedLaw", "pdf", "used on continuous domains", self._channel.domain, "Use pmf.")
-        y = _numbers("x", y)
+        y = check.numbers("DenoisedLaw", "x", y)
         total = np.zeros(np.broadcast_shapes(y.shape, self._q.shape))
         inside = self._channel.domain.contains(y)
         remap = self._remap
@@ -447,7 +468,3 @@ class DenoisedBoxLaw(BoxDistribution):
     def __init__(self, box: Box, marginals: tuple[Any, ...]) -> None:
         self._box = box
         self.marginals = marginals
-
-
-def _numbers(name: str, x: Any) -> FloatArray:
-    return check.real_array("DenoisedLaw", name, x, requirement="numbers")

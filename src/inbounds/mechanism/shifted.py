@@ -86,12 +86,10 @@ class ShiftedLaw(Distribution):
     def _log_kernel(self, x: FloatArray) -> FloatArray:
         return self._noise.log_density(x - self._q)
 
-    def _quantile(self, p: FloatArray) -> FloatArray:
+    def _inverse(self, p: FloatArray) -> FloatArray:
         away = self._noise.inverse(np.minimum(p, 1.0 - p))
-        return self._q + np.where(p < 0.5, -away, away)
-
-    def _quantile_integer(self, p: FloatArray) -> FloatArray:
-        away = self._noise.inverse(np.minimum(p, 1.0 - p))
+        if not self._domain.lattice:
+            return self._q + np.where(p < 0.5, -away, away)
         before_end = np.ceil(away) - 1.0
         k = self._q + np.where(p > 0.5, before_end, -np.where(p > 0.0, np.floor(away), before_end))
         for _ in range(4):  # the inverse may be off by a rounding: the cdf settles it

@@ -43,7 +43,9 @@ LARGEST = 1024  # cells
 _BLOCK = 65_536
 _ROOM = Fraction(1, 2**40)  # of the domain's width: what true answers may be off by from rounding
 _ADJUST = Fraction(1, 2**20)  # how much longer cells may be made so that the sensitivity is a whole number of them
-_SLACK = 2.0**-40
+_SLACK, _ROUNDING = 2.0**-40, 2.0**-46
+_ROOM_BITS = 2**32  # of memory that weights may take when all rows are brought to one total
+_TINY = 2.0**-1000  # floats from here on have all their digits
 
 
 # ---------------------------------------------------------------- cells
@@ -167,6 +169,16 @@ class TableCurve:
         return np.array([[math.log(w) if w else -math.inf for w in row] for row in self.rows.tolist()])
 
     @cached_property
+    def _off(self) -> float:
+        """Well above what the difference of two logarithms can be off by; docs/proofs/optimal.md, 2."""
+        return 8.0 * math.ulp(max(float(np.max(self.logs)), 1.0))
+
+    @cached_property
+    def given(self) -> npt.NDArray[np.bool_]:
+        """Which entries are not 0, also where a float would be."""
+        return np.array(self.rows > 0, dtype=bool)
+
+    @cached_property
     def pairs(self) -> tuple[Rows, Rows]:
         """Neighbours, in both orders."""
         low, high = neighbours(self.first)
@@ -198,8 +210,7 @@ class TableCurve:
         a, b = self.pairs
         if not np.any(self.rows[a] != self.rows[b]):
             return Bound(0.0, exact=True, reason="neighbouring rows are equal")
-        largest = float(np.max(self.logs))
-        return Bound(max(self.worst[0], 0.0) + 8.0 * math.ulp(max(largest, 1.0)), exact=True, reason=why)
+        return Bound(max(self.worst[0], 0.0) + self._off, exact=True, reason=why)
 
     def pure(self) -> Bound:
         return self._pure
@@ -210,8 +221,7 @@ class TableCurve:
             return 0.0
         with np.errstate(invalid="ignore"):
             loss = np.abs(self.logs[1:] - self.logs[:-1])
-        slack = 8.0 * math.ulp(max(float(np.max(self.logs)), 1.0))
-        return float(np.max(np.where(np.isnan(loss), 0.0, loss))) + slack
+        return float(np.max(np.where(np.isnan(loss), 0.0, loss))) + self._off
 
     @property
     def _largest(self) -> float:
@@ -251,17 +261,23 @@ class TableCurve:
         return Bound(max(value, floor), exact=True, reason="largest divergence in the table")
 
     def _divergences(self, a: Rows, b: Rows, alpha: float) -> FloatArray:
-        """(alpha - 1) D_alpha = ln(1 + sum p' (r^alpha - 1 - alpha (r - 1))), r = p / p', where no term is negative."""
-        other = self.shares[b]
-        possible = other > 0.0
+        """(alpha - 1) D_alpha = ln(1 + sum p' (r^alpha - 1 - alpha (r - 1))), r = p / p', where no term is negative.
+
+        Terms grow with p' and with the size of ln r, which are therefore taken too large: docs/proofs/optimal.md, 2.
+        """
+        possible = self.given[b]
+        other = np.where(possible, np.maximum(self.shares[b], _TINY), 0.0)
         with np.errstate(all="ignore"):
             log = np.where(possible, self.logs[a] - self.logs[b], 0.0)
+            log += np.copysign(self._off, log)
             power, line = np.expm1(alpha * log), alpha * np.expm1(log)
-            rounding = np.sum(other * (np.abs(power) + np.abs(line)), axis=1) * 2.0**-46
+            rounding = np.sum(other * (np.abs(power) + np.abs(line)), axis=1) * _ROUNDING
             near = np.log1p(np.sum(other * (power - line), axis=1) * (1.0 + _SLACK) + rounding)
             top = alpha * np.max(log, axis=1)
-            far = (top + np.log(np.sum(other * np.exp(alpha * log - top[:, None]), axis=1))) * (1.0 + _SLACK)
-        missing = np.any(~possible & (self.rows[a] > 0), axis=1)
+            each = alpha * log + (self.logs[b] - math.log(self.total))
+            most = np.max(each, axis=1)
+            far = most + np.log(np.sum(np.exp(each - most[:, None]), axis=1)) + (top * _ROUNDING + 2.0 * self._off)
+        missing = np.any(~possible & self.given[a], axis=1)
         return np.where(missing, np.inf, np.where(top < 200.0, near, far))
 
     def gaussian(self) -> Bound:
@@ -286,9 +302,6 @@ class TableLaw(Errors):
     def __repr__(self) -> str:
         return f"<TableLaw on {self._points.size} points of {self._table.domain!r}>"
 
-    def _numbers(self, name: str, x: Any) -> FloatArray:
-        return check.real_array("TableLaw", name, x, requirement="numbers")
-
     def _known(self, x: FloatArray, value: FloatArray) -> Any:
         return np.where(np.isnan(x), np.nan, value)[()]
 
@@ -303,7 +316,7 @@ class TableLaw(Errors):
         )
 
     def pmf(self, x: Any) -> Any:
-        x = self._numbers("x", x)
+        x = check.numbers("TableLaw", "x", x)
         k = np.minimum(np.searchsorted(self._points, x), self._points.size - 1)
         return self._known(x, np.where(self._points[k] == x, self._table._shares[self._row, k], 0.0))
 
@@ -312,22 +325,26 @@ class TableLaw(Errors):
             return np.log(self.pmf(x))
 
     def cdf(self, x: Any) -> Any:
-        x = self._numbers("x", x)
+        x = check.numbers("TableLaw", "x", x)
         return self._known(x, self._table._below[self._row, np.searchsorted(self._points, x, side="right")])
 
     def sf(self, x: Any) -> Any:
         """P(answer > x), accurate when small."""
-        x = self._numbers("x", x)
+        x = check.numbers("TableLaw", "x", x)
         return self._known(x, self._table._above[self._row, np.searchsorted(self._points, x, side="right")])
 
     def ppf(self, p: Any) -> Any:
         """The smallest answer x with cdf(x) >= p (and a positive probability); NaN outside [0, 1]."""
-        p = self._numbers("p", p)
+        p = check.numbers("TableLaw", "p", p)
         valid = (p >= 0.0) & (p <= 1.0)
         least = np.nextafter(0.0, 1.0)  # p = 0: the first answer that is possible
         below = self._table._below[self._row, 1:]
         k = np.sum(below < np.maximum(np.where(valid, p, 0.5), least)[..., None], axis=-1)
         return np.where(valid, self._points[np.minimum(k, self._points.size - 1)], np.nan)[()]
+
+    def answers(self, tail: float) -> FloatArray:
+        """All answers there are, however improbable."""
+        return cast(FloatArray, self._points[self._table._possible(self._points)])
 
     @property
     def atoms(self) -> tuple[tuple[float, Any], ...]:
@@ -424,8 +441,15 @@ class Table(Mechanism):
 
     @property
     def scale(self) -> float:
-        """Sensitivity over epsilon, as of Laplace noise with this guarantee; at most the width of the domain."""
+        """Sensitivity over epsilon, as of Laplace noise with this guarantee; at most the width of the domain.
+
+        Where epsilon is infinite the mean error over the cells, at least the distance of two answers.
+        """
         pure, width = float(self.epsilon()), float(np.max(self.domain.width))
+        if math.isinf(pure):
+            points = self._cells.points
+            error = np.sum(self._shares * np.abs(points - points[:, None]), axis=1)
+            return max(float(np.mean(error)), float(np.min(np.diff(points))))
         return min(cast(float, self.sensitivity) / pure, width) if pure > 0.0 else width
 
     # -- what base.Mechanism asks for
@@ -490,14 +514,8 @@ class Table(Mechanism):
 
     # -- what an answer says about the true value
 
-    @cached_property
-    def ordered(self) -> bool:
-        """Whether larger true values give stochastically larger answers (up to 2^-30 of the probability)."""
-        return bool(np.all(self._below[1:] <= self._below[:-1] + 2.0**-30))
-
     def _possible(self, x: FloatArray) -> Any:
-        used = self._cells.points[np.any(self._curve.rows > 0, axis=0)]
-        return np.isin(x, used)
+        return np.isin(x, self._cells.points[np.any(self._curve.given, axis=0)])
 
     def _columns(self, value: Any) -> Rows:
         return np.searchsorted(self._cells.points, inference.released(self, value))
@@ -509,12 +527,12 @@ class Table(Mechanism):
         the one that it rejects least. Parameters and result as for :meth:`Mechanism.interval`.
         """
         columns = self._columns(value)
-        p = check.number(type(self).__name__, "level", level, above=0.0, at_most=1.0 - 1e-12)
+        p = check.level(type(self).__name__, level)
         smaller = np.minimum(self._below[:, 1:], self._above[:, :-1])  # P(answer <= x), P(answer >= x)
         kept = smaller >= np.minimum(tail_of(p, 1), np.max(smaller, axis=0))
         low, high = self._cells.ends(cast(Line, self.domain))
         lower, upper = low[np.argmax(kept, axis=0)], high[kept.shape[0] - 1 - np.argmax(kept[::-1], axis=0)]
-        return self._value(lower[columns]), self._value(upper[columns])
+        return inference.public(lower[columns], self.domain), inference.public(upper[columns], self.domain)
 
     def estimate(self, value: Any, how: str = "mle", prior: Any = None) -> Any:
         """The true value, estimated from a released one: the point of a cell; see :meth:`Mechanism.estimate`."""
@@ -526,7 +544,7 @@ class Table(Mechanism):
             distance = np.where(best, np.abs(points[:, None] - points), np.inf)
         else:
             distance = np.abs(self._below[:, 1:] - self._above[:, :-1])
-        return self._value(points[np.argmin(distance, axis=0)][columns])
+        return inference.public(points[np.argmin(distance, axis=0)][columns], self.domain)
 
     def posterior(self, value: Any, prior: Any = None) -> Any:
         """The distribution of the true value given a released one; see :meth:`Mechanism.posterior`."""
@@ -537,11 +555,6 @@ class Table(Mechanism):
         x = inference.released(self, value)
         beside = (x, x) if self.domain.lattice else (np.nextafter(x, -np.inf), np.nextafter(x, np.inf))
         return Posterior(Channel(self), Prior.of(cast(Line, self.domain), prior), [beside])
-
-    def _value(self, found: FloatArray) -> Any:
-        if found.ndim == 0:
-            return int(found) if self.domain.lattice else float(found)
-        return found.astype(np.int64) if self.domain.lattice else found
 
 
 def _rebuild(cls: type[Table], values: dict[str, Any]) -> Table:
@@ -579,4 +592,13 @@ def _whole_rows(what: str, weights: Any) -> tuple[tuple[int, ...], ...]:
                 check.refuse(what, "weights", "not negative", w, "")
         if not any(row):
             check.refuse(what, "weights", "such that every row has a positive one", "a row of zeros", "")
-    return tuple(tuple(int(w) for w in row) for row in rows)
+    made = tuple(tuple(int(w) for w in row) for row in rows)
+    total, most = 1, _ROOM_BITS // len(rows) ** 2
+    for row in made:
+        total = math.lcm(total, sum(row))
+        if total.bit_length() > most:
+            advice = "Give the rows one and the same total, such as a power of two."
+            check.refuse(
+                what, "weights", f"rows that can be brought to one total of at most {most} bits", "more", advice
+            )
+    return made

@@ -1,4 +1,4 @@
-"""The four papers this package grew from: one file a paper, every claim with its verdict.
+"""The four papers behind the mechanisms: one file per paper, every claim with its verdict.
 
 Each module has ``KEY``, ``TITLE``, ``REFERENCE``, the published formulas under their published numbers, and
 ``findings(progress, quick=False)``. :mod:`inbounds.papers.report` turns them into one report.

@@ -9,14 +9,21 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from inbounds import _checks as check
-from inbounds.domain import Box
+from inbounds._checks import FloatArray
+from inbounds.domain import Box, Line
+from inbounds.errors import ParameterTypeError
 from inbounds.mechanism import Mechanism
+from inbounds.mechanism.denoised import DenoisedLaw
+from inbounds.mechanism.table import TableLaw
 from inbounds.plots.style import (
+    BARS,
     COLOURS,
     STYLES,
+    TAIL,
     broken,
     check_mechanism,
     finish,
+    in_a_row,
     name_of,
     panels_for,
     places,
@@ -38,6 +45,7 @@ _MEASURES = {
     "half-width": "half-width of the interval",
 }
 _BANDS = ("#9ecae1", "#deebf7")
+_MARKERS = ("o", "x", "D", "s")
 
 
 def intervals(
@@ -64,18 +72,27 @@ def intervals(
     if isinstance(line, Box):
         check.refuse("intervals", "mechanism", "on a one-dimensional domain", mechanism, "Draw one coordinate's.")
     (panel,) = panels_for("intervals", None, axes, figure)
-    x = places(line, mechanism.scale)
-    window = float(x[0]), float(x[-1])
-    step: Any = "mid" if line.lattice else None
+    x, points = _answers(mechanism, line)
+    window = (float(x[0]), float(x[-1])) if x.size > 1 else (float(line.lower), float(line.upper))
+    few = points and x.size <= BARS and not in_a_row(line, x)
+    if few:  # room for the outermost
+        room = 0.03 * (window[1] - window[0])
+        window = window[0] - room, window[1] + room
+    step: Any = "mid" if points else None
     for shown, colour in zip((level, 0.5), reversed(_BANDS), strict=True):
         if shown >= 0.5 or shown == level:
-            low, high = (broken(line, x, np.asarray(end, dtype=np.float64)) for end in mechanism.interval(x, shown))
+            ends = [np.asarray(end, dtype=np.float64) for end in mechanism.interval(x, shown)]
             name = f"{shown:.4g} confidence interval"
+            if few:
+                panel.vlines(x, ends[0], ends[1], color=colour, linewidth=4.0, label=name)
+                continue
+            low, high = (broken(line, x, end) for end in ends)
             panel.fill_between(low[0], low[1], high[1], step=step, color=colour, linewidth=0.0, label=name)
     for k, how in enumerate(estimates):
         found = np.asarray(mechanism.estimate(x, how), dtype=np.float64)
         label = how.replace("-", " ") if how != "mle" else "maximum likelihood"
-        panel.plot(*broken(line, x, found), color=COLOURS[k], linestyle=STYLES[k], label=label)
+        style: Any = {"linestyle": "", "marker": _MARKERS[k % len(_MARKERS)]} if few else {"linestyle": STYLES[k]}
+        panel.plot(*broken(line, x, found), color=COLOURS[k], markersize=3.5, label=label, **style)
     panel.plot(window, window, color="#999999", linewidth=0.8, label="the answer itself")
     shade(panel, line, window)
     panel.set_xlim(*window)
@@ -88,8 +105,19 @@ def intervals(
     return finish([panel], given=axes is not None)
 
 
+def _answers(mechanism: Mechanism, line: Line) -> tuple[FloatArray, bool]:
+    """Answers from end to end that the mechanism can give, and whether they are points."""
+    x = places(line, mechanism.scale)
+    law: Any = mechanism.at(x)
+    own = law.answers(TAIL) if isinstance(law, TableLaw | DenoisedLaw) else None
+    if own is not None:
+        return own, True
+    return np.unique(np.clip(x, np.min(law.ppf(0.0)), np.max(law.ppf(1.0)))), line.lattice
+
+
 def comparison(found: Comparison, *, unit: str = "", axes: Any = None, figure: Figure | None = None) -> Figure:
     """Mechanisms side by side, the best on top: average and worst error, and the limit (:func:`inbounds.compare`)."""
+    _check_made("comparison", found, "compare", ("criterion", "limit", "target"))
     rows = list(found)[::-1]
     height = None if figure is not None or axes is not None else 1.6 + 0.3 * len(rows)
     (panel,) = panels_for("comparison", None, axes, figure, height=height)
@@ -118,6 +146,7 @@ def comparison(found: Comparison, *, unit: str = "", axes: Any = None, figure: F
 
 def tradeoff(found: Tradeoff, *, unit: str = "", axes: Any = None, figure: Figure | None = None) -> Figure:
     """Error over epsilon, one curve a mechanism; see :func:`inbounds.tradeoff`."""
+    _check_made("tradeoff", found, "tradeoff", ("criterion", "curves", "measure"))
     (panel,) = panels_for("tradeoff", None, axes, figure)
     for k, (name, values) in enumerate(found.curves.items()):
         style: dict[str, Any] = {"color": COLOURS[k % len(COLOURS)], "linestyle": STYLES[k % len(STYLES)]}
@@ -134,10 +163,20 @@ def tradeoff(found: Tradeoff, *, unit: str = "", axes: Any = None, figure: Figur
     return finish([panel], given=axes is not None)
 
 
+def _check_made(what: str, found: object, maker: str, parts: tuple[str, ...]) -> None:
+    """By its parts: what makes it is in a layer above this one."""
+    if not all(hasattr(found, part) for part in parts):
+        check.refuse(what, "found", f"what inbounds.{maker} returns", found, "", ParameterTypeError)
+
+
 def _privacy(target: Any) -> str:
     letter = {"pure": "ε", "approx": "ε", "rho": "ρ", "mu": "μ", "rdp": "Rényi ε"}[target.kind]
     more = {"approx": f", δ = {target.other:g}", "rdp": f" of order {target.other:g}"}.get(target.kind, "")
     return f"{letter} = {target.value:g}{more}"
+
+
+def _is_answer(found: object) -> bool:
+    return getattr(found, "suppressed", False) or (hasattr(found, "value") and hasattr(found, "interval"))
 
 
 def answers(
@@ -155,7 +194,9 @@ def answers(
         Of the intervals.
     unit, axes : see :func:`density`
     """
-    level = check.number("answers", "level", level, above=0.0, below=1.0)
+    level = check.level("answers", level)
+    if not (isinstance(found, Mapping) and all(map(_is_answer, found.values()))):
+        check.refuse("answers", "found", "a mapping from names to answers or releases", found, "", ParameterTypeError)
     (ax,) = panels_for("answers", None, axes, None, height=max(2.2, 0.32 * len(found) + 1.2))
     for place, answer in enumerate(found.values()):
         if getattr(answer, "suppressed", False):

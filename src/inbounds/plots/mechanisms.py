@@ -13,14 +13,18 @@ from inbounds._checks import FloatArray
 from inbounds.distribution import BoxDistribution, Distribution
 from inbounds.domain import Box, Domain, Line
 from inbounds.errors import ParameterError, UnreachableTarget
-from inbounds.mechanism import Additive, Gaussian, Laplace, Mechanism
+from inbounds.mechanism import Additive, Denoised, Gaussian, Laplace, Mechanism
+from inbounds.mechanism.denoised import DenoisedLaw
+from inbounds.mechanism.table import TableLaw
 from inbounds.plots.style import (
     BARS,
     COLOURS,
     STYLES,
+    TAIL,
     broken,
     check_mechanism,
     finish,
+    in_a_row,
     line_of,
     name_of,
     panels_for,
@@ -39,7 +43,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LEAST = 1e-12  # delta drawn
-_TAIL = 5e-4  # probability left out of view on either side
 
 
 def density(
@@ -48,7 +51,7 @@ def density(
     """The distribution of the answer for one or several true values.
 
     A density on intervals and spans, with the point masses of clamped noise as pins (right-hand scale); bars on whole
-    numbers; for a box one panel a coordinate. What cannot be answered is grey.
+    numbers, stems where answers are other points; for a box one panel a coordinate. What cannot be answered is grey.
 
     Parameters
     ----------
@@ -135,8 +138,7 @@ def error(
     for i, panel in enumerate(panels):
         line = line_of(domain, i)
         at = places(line, mechanism.scale)
-        law: Any = mechanism.at(at) if not isinstance(domain, Box) else _marginal(mechanism, domain, i, at)
-        found = law.error()
+        found = mechanism._marginal(i, at).error()
         for (name, values), style, colour in zip(
             (("root mean squared error", found.rmse), ("bias", found.bias)), ("-", "--"), COLOURS, strict=False
         ):
@@ -166,13 +168,6 @@ def _errors(given: Mapping[str, Mechanism], unit: str, axes: Any, figure: Figure
     if axes is None:
         panel.set_title(f"Error over the true value, on {where_of(domain)}", fontsize="medium", loc="left")
     return finish([panel], given=axes is not None)
-
-
-def _marginal(mechanism: Mechanism, domain: Box, i: int, at: FloatArray) -> Any:
-    """One coordinate's law at the places; the other coordinates do not matter."""
-    true = np.tile([float(domain.coordinate(k).project(0.0)) for k in range(domain.dimension)], (at.size, 1))
-    true[:, i] = at
-    return cast(Any, mechanism.at(true)).marginals[i]
 
 
 def _draw_error(panel: Axes, line: Line, at: FloatArray, values: Any, **style: Any) -> None:
@@ -218,7 +213,8 @@ def scales(
     found = {cls: _curves(cls, domain, sensitivity, grid, delta) for cls in (Laplace, Gaussian)}
     drawn = {cls: curves for cls, curves in found.items() if curves}
     if not drawn:
-        Laplace.calibrate(domain, sensitivity=sensitivity, epsilon=float(grid[0]), delta=delta)  # says what is wrong
+        for epsilon in grid.tolist():  # says what is wrong
+            Laplace.calibrate(domain, sensitivity=sensitivity, epsilon=epsilon, delta=delta)
     panels = panels_for("scales", None, axes, figure, count=len(drawn))
     for panel, (cls, curves) in zip(panels, drawn.items(), strict=True):
         for name, values in curves.items():
@@ -252,8 +248,9 @@ def _draw_density(panel: Axes, m: Mechanism, line: Line, law: Any, at: FloatArra
     inside = edges != "ignore"
     window = _window(line, law, inside)
     panel.set_xlabel(with_unit("answer", unit))
-    if line.lattice:
-        _draw_bars(panel, line, law, window, names, clamped=edges == "clamp")
+    points = _points(line, law, window)
+    if points is not None:
+        _draw_points(panel, line, law, points, window, names, walls=edges == "clamp" or isinstance(m, Denoised))
     else:
         x = _grid(line if inside else None, at, window)
         y = np.asarray(law.pdf(x[:, None]))
@@ -275,37 +272,54 @@ def _draw_density(panel: Axes, m: Mechanism, line: Line, law: Any, at: FloatArra
         )
     shade(panel, line, window)
     tidy(panel)
-    if not line.lattice:
+    if points is None:
         _draw_pins(panel, line, law.atoms, window)
 
 
-def _draw_bars(
-    panel: Axes, line: Line, law: Distribution, window: tuple[float, float], names: list[str], *, clamped: bool
-) -> None:
-    """A bar each; where there are too many a curve, and pins at the ends if noise was moved to them."""
+def _points(line: Line, law: Any, window: tuple[float, float]) -> FloatArray | None:
+    """The answers in view where they are points: no more of them than there are pixels."""
+    if isinstance(law, TableLaw | DenoisedLaw):
+        found = law.answers(TAIL)
+        return None if found is None else found[(found >= window[0]) & (found <= window[1])]
+    if not line.lattice:
+        return None
     first, last = math.ceil(window[0]), math.floor(window[1])
-    few = last - first < BARS
-    whole = np.unique(np.round(np.linspace(first, last, min(last - first + 1, 4000))))  # no more than there are pixels
+    return np.unique(np.round(np.linspace(first, last, min(last - first + 1, 4000))))
+
+
+def _draw_points(
+    panel: Axes, line: Line, law: Any, x: FloatArray, window: tuple[float, float], names: list[str], *, walls: bool
+) -> None:
+    """A bar each, or a stem where they are not whole numbers in a row; where there are too many a curve.
+
+    walls : whether much may lie at the outermost two, which are then pins next to a curve.
+    """
     panel.set_ylabel("probability")
-    if clamped and not few:
-        ends = [float(x) for x in (line.lower, line.upper) if first <= x <= last]
-        whole = whole[~np.isin(whole, ends)]
-        _draw_pins(panel, line, [(x, law.pmf(x)) for x in ends], window)
-    y = np.asarray(law.pmf(whole[:, None]))
+    gap = float(np.min(np.diff(x), initial=window[1] - window[0]))
+    few, row = x.size <= BARS, in_a_row(line, x)
+    if walls and not few:
+        ends = [float(end) for end in ((line.lower, line.upper) if row else x[[0, -1]]) if x[0] <= end <= x[-1]]
+        x = x[~np.isin(x, ends)]
+        _draw_pins(panel, line, [(end, law.pmf(end)) for end in ends], window)
+    y = np.asarray(law.pmf(x[:, None]))
     count = len(names)
-    width = 0.84 / count
+    width = 0.84 * gap / count
     for k, name in enumerate(names):
-        if few:
-            panel.bar(whole + (k - (count - 1) / 2.0) * width, y[:, k], width, color=COLOURS[k], label=name)
+        beside = x + (k - (count - 1) / 2.0) * width
+        if few and row:
+            panel.bar(beside, y[:, k], width, color=COLOURS[k], label=name)
+        elif few:
+            panel.vlines(beside, 0.0, y[:, k], color=COLOURS[k], linewidth=1.2)
+            panel.plot(beside, y[:, k], "o", markersize=3.5, color=COLOURS[k], label=name)
         else:
-            panel.plot(whole, y[:, k], drawstyle="steps-mid", color=COLOURS[k], label=name)
+            panel.plot(x, y[:, k], drawstyle="steps-mid", color=COLOURS[k], label=name)
 
 
 def _draw_pins(panel: Axes, line: Line, atoms: Sequence[tuple[float, Any]], window: tuple[float, float]) -> None:
     """Pins at the ends, side by side into the domain, on a scale of their own: a probability is not a density."""
     seen = [(x, np.atleast_1d(mass)) for x, mass in atoms if window[0] <= x <= window[1]]
     most = max((float(np.max(mass)) for _, mass in seen), default=0.0)
-    if most < _TAIL:
+    if most < TAIL:
         return
     pins = panel.twinx()
     pins.set_ylabel("probability of an end (pins)")
@@ -323,7 +337,9 @@ def _draw_pins(panel: Axes, line: Line, atoms: Sequence[tuple[float, Any]], wind
 
 def _window(line: Line, law: Distribution, inside: bool) -> tuple[float, float]:
     """The answers in view: all but a thousandth of every law, and an end of the domain that is near."""
-    low, high = float(np.min(law.ppf(_TAIL))), float(np.max(law.ppf(1.0 - _TAIL)))
+    low, high = float(np.min(law.ppf(TAIL))), float(np.max(law.ppf(1.0 - TAIL)))
+    if low == high and not line.lattice:  # a table with one answer
+        low, high = line.lower, line.upper
     room = 0.35 * max(high - low, 1.0 if line.lattice else 0.0)
     pad = 0.5 if line.lattice else 0.03 * (high - low)
     ends = [float(line.lower), float(line.upper)]

@@ -25,6 +25,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5
 STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
 
 SIDES = 6  # coordinates of a box that are drawn
+TAIL = 5e-4  # probability left out of view on either side
 BARS = 60  # whole numbers in view up to which each has its bar
 _GREY, _OUTSIDE = "#ececec", "not in the domain"
 
@@ -161,6 +162,11 @@ def shade(panel: Axes, line: Line, window: tuple[float, float]) -> None:
 
 def line_of(domain: Domain, i: int) -> Line:
     return domain.coordinate(i) if isinstance(domain, Box) else domain
+
+
+def in_a_row(line: Line, x: FloatArray) -> bool:
+    """Whether points are whole numbers, one next to the other."""
+    return line.lattice and bool(np.all(x == np.round(x))) and x.size > 1 and float(np.min(np.diff(x))) == 1.0
 
 
 def broken(line: Line, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -321,9 +321,9 @@ class SumOf(Valued):
         per = setting.caps.values
         integral = self._integral(setting)
         size = setting.sized(self.column)
-        domain: Any = half_line(low, high)
         if size is not None:
             return self._sized(name, size, integral)
+        domain: Any = half_line(low, high)
         if math.isfinite(setting.most):
             domain = Interval(setting.most * min(low, 0.0), setting.most * max(high, 0.0))
         if integral:
@@ -549,7 +549,7 @@ class Quantiles(Valued):
             check.refuse(self._name, "levels", "different, with four decimals at most", self.levels, "")
         object.__setattr__(self, "levels", tuple(sorted(found)))
         if self.level is not None:
-            object.__setattr__(self, "level", check.number(self._name, "level", self.level, above=0.0, below=1.0))
+            object.__setattr__(self, "level", check.level(self._name, self.level))
         object.__setattr__(self, "cells", check.whole(self._name, "cells", self.cells, at_least=2, at_most=2**20))
 
     @property

@@ -74,7 +74,7 @@ class Answer:
 
         It contains the value, too. What bounds and caps leave out of the data is not part of it; see ``notes``.
         """
-        level = check.number("Answer", "level", level, above=0.0, below=1.0)
+        level = check.level("Answer", level)
         if self.value is None:
             return self.valid
         low, high = self.source.interval(level)

@@ -251,7 +251,7 @@ class Compiler:
         return frame.with_columns(g=integer(0)).group_by("g", *more)
 
     def _scalars(self) -> LazyFrame[Any]:
-        """The query for the units and all numbers without bins: one row a group."""
+        """The query for the units and all numbers without bins: one row per group."""
         nw, request, numbers = self.nw, self.request, self._numbers()
         sums = {y: nw.col(y).sum().cast(nw.Int64) for y in numbers}
         frame = self._means if request.rows is None else self._rows

@@ -315,8 +315,12 @@ class Ibis:
         return frame.mutate(**{name: number})
 
     def table(self, frame: Any, columns: Mapping[str, Sequence[int] | Sequence[str]]) -> Any:
-        schema = {name: "int64" if isinstance(values[0], int) else "string" for name, values in columns.items()}
-        return extra("ibis", "ibis").memtable({name: list(values) for name, values in columns.items()}, schema=schema)
+        arrow = extra("pyarrow", "ibis")  # from a dictionary Ibis would make a frame of pandas
+        types = {
+            name: arrow.int64() if isinstance(values[0], int) else arrow.string() for name, values in columns.items()
+        }
+        made = {name: arrow.array(list(values), types[name]) for name, values in columns.items()}
+        return extra("ibis", "ibis").memtable(arrow.table(made))
 
     def rows(self, frame: Any) -> list[tuple[Any, ...]]:
         columns = frame.to_pyarrow().to_pydict()

@@ -379,7 +379,7 @@ class Binned(Valued):
 class Bins(Binned):
     """How many values lie in [edges[i], edges[i+1]), for each i; the last bin has its upper edge too.
 
-    Values beyond the edges count in the first and last bin. Yields one number a bin.
+    Values beyond the edges count in the first and last bin. Yields one number per bin.
 
     Values and edges are compared as fixed-point numbers: a value less than a step below an edge counts above it. With a
     cap on rows there are about 2^50 steps on either side of the middle.

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from inbounds import _checks as check
+from inbounds.accounting import UNITS
 from inbounds.advice import figures
 from inbounds.domain import Box, Integers, Interval
 from inbounds.events import Composed, Event, Pure, Repeated, Zcdp
@@ -488,8 +489,8 @@ def choose_keys(epsilon: float, delta: float, neighbours: Neighbours) -> Found:
     if not delta > 0.0:
         step = "Give the plan a delta, as delta=1e-6; or give the groups with keys=."
         check.refuse("plan", "delta", "greater than 0 to find the groups of the data", delta, step)
-    each = Spend("epsilon", math.floor(epsilon * 10**9)).portion(Fraction(1, draws))
-    share = math.floor(delta / draws * 10**18) / 10**18
+    each = Spend("epsilon", math.floor(epsilon * UNITS["epsilon"])).portion(Fraction(1, draws))
+    share = math.floor(delta / draws * UNITS["delta"]) / UNITS["delta"]
     mechanism = BoundedLaplace.calibrate(
         Integers(0, math.inf), sensitivity=1, epsilon=each.value, delta=share, edges="ignore"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -224,8 +224,11 @@ class Plan:
     # ---------------------------------------------------------------- before it is run
 
     def price(self, *, delta: float | None = None) -> Price:
-        """What it costs, and whether the budget has room. Touches no data and spends nothing."""
-        scope = self.data.scope
+        """What it costs, and whether the budget has room, here and above. Touches no data and spends nothing.
+
+        Where a scope above has no room, its budget is the one that is told.
+        """
+        scope = self.data.scope.without_room(self.event) or self.data.scope
         return price(self.event, delta=delta, budget=scope.budget, used=scope._used())
 
     def explain(self, *, sql: bool = False) -> str:
@@ -237,7 +240,7 @@ class Plan:
         unit = "each row" if request.unit is None else " and ".join(request.unit)
         swap = "one unit replaced by another" if data.neighbours == "substitute" else "one unit more or less"
         lines = [
-            f"data          {data.source.description}",
+            f"data          {'; '.join((data.source.description, *data.source.notes))}",
             f"unit          {unit}; neighbours differ by {swap}"
             + (f"; {data.size} units, which is public" if data.size is not None else ""),
         ]
@@ -248,7 +251,7 @@ class Plan:
             known = f"{len(data.keys)} public groups" if data.keys is not None else "groups found in the data"
             lines.append(f"groups        by {by}: {known}; a unit counts in at most {request.groups}")
         if request.unit is not None:
-            rows = "one value a unit and group, the mean of its own" if request.rows is None else (
+            rows = "one value per unit and group, the mean of its own" if request.rows is None else (
                 f"at most {request.rows} rows of a unit in a group"
             )  # fmt: skip
             lines.append(f"contribution  {rows}")
@@ -263,6 +266,9 @@ class Plan:
             lines.append(f"suppressed    groups whose private number of units is below {data.suppress_below}")
         cost = self.price()
         lines += [f"{'' if i else 'cost':<13} {line.strip()}" for i, line in enumerate(str(cost).splitlines())]
+        short = data.scope.without_room(self.event)
+        if short is not None:
+            lines.append(f"{'':<13} Refused by the scope {'/'.join(short.path)!r}.")
         lines.append(f"ledger        {data.scope!r}")
         if sql:
             lines += ["", request.sql(data.source)]
@@ -354,11 +360,15 @@ class Plan:
             for name, answer in row.items():
                 columns.setdefault(name, []).append(answer)
         columns.pop(_HIDDEN, None)
+        known = data.source.notes
+
+        def told(answer: Answer, few: bool) -> Answer:
+            if few:
+                return Answer(None, answer.valid, ("too few units", *known), None)
+            return replace(answer, notes=(*answer.notes, *known)) if known else answer
+
         final = {
-            name: tuple(
-                Answer(None, a.valid, ("too few units",), None) if few else a
-                for a, few in zip(column, hidden, strict=True)
-            )
+            name: tuple(told(answer, few) for answer, few in zip(column, hidden, strict=True))
             for name, column in columns.items()
         }
         if not keys:

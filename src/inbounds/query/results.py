@@ -1,4 +1,4 @@
-"""A small table of private answers: one row a group, one column a question."""
+"""A small table of private answers: one row per group, one column per question."""
 
 from __future__ import annotations
 

@@ -28,6 +28,11 @@ __all__ = ["Source"]
 
 _PARQUET, _CSV, _JSON = (".parquet", ".pq"), (".csv", ".tsv", ".txt"), (".json", ".jsonl", ".ndjson")
 _DATABASE = (".duckdb", ".ddb", ".db")
+#: What becomes of text that does not fit: no error may depend on it.
+_LOOSE = {
+    "CSV": "lines of the file that do not fit the types of its columns are left out",
+    "JSON": "values that do not fit the types of their columns, and lines that are no JSON, count as missing",
+}
 _COMPRESSED = (".gz", ".zst")
 _TYPES = {
     "integer": "BIGINT",
@@ -188,6 +193,8 @@ class Source:
         The columns and what they hold. Public.
     description : str
         What was opened and where it runs, for people.
+    notes : tuple of str
+        What to know of every answer from it.
     """
 
     engine: Engine
@@ -195,6 +202,7 @@ class Source:
     types: Mapping[str, str]
     description: str
     debug: bool = False
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def open(
@@ -218,7 +226,8 @@ class Source:
         types : mapping, optional
             For CSV and JSON: what columns hold, as ``{"age": "integer"}``; one of integer, number, text, boolean, date,
             time. Columns of a CSV file that are left out are guessed from its start, and the guess counts as public;
-            of JSON only the columns named are read. Lines that do not fit are dropped. Of pandas' object columns the
+            of JSON only the columns named are read. Lines of CSV that do not fit are left out; in JSON what does not
+            fit counts as missing. Of pandas' object columns the
             types are found in the data, and count as public too; one of mixed values cannot be asked about.
         memory_limit : str
             For the embedded DuckDB, beyond which it spills to ``temp_directory``, as ``"4GB"``.
@@ -252,13 +261,14 @@ class Source:
             return _files(table, types, settings)
 
         engine, what = shielded("opening the table", connect, debug=debug)
-        if types is not None and not what.endswith(("CSV", "JSON")):
+        notes = tuple(note for kind, note in _LOOSE.items() if what.endswith(kind))
+        if types is not None and not notes:
             check.refuse("Source", "types", "left out: this table knows its types", types, "")
         found = shielded("reading the schema", engine.types, debug=debug)
         schema = MappingProxyType({column: engine.kind(type_name) for column, type_name in found.items()})
         for column in types or ():
             find("types", column, schema)
-        return cls(engine, schema, MappingProxyType(found), f"{what}, on {engine.name}", debug)
+        return cls(engine, schema, MappingProxyType(found), f"{what}, on {engine.name}", debug, notes)
 
     def frame(self, columns: Sequence[str]) -> LazyFrame[Any]:
         """Some columns as c0, c1, ... in their plain forms; nothing is read yet."""
@@ -356,7 +366,6 @@ def _files(
         if suffixes <= set(suffixes_of):
             connection = _connection(paths, **settings)
             options = {option: named} if named else {}
-            # A line that does not fit is dropped, so that no error depends on one.
             relation = getattr(connection, reader)(paths, ignore_errors=True, **options)
             return _Local(connection, relation), f"{count} of {word}"
     if suffixes <= set(_DATABASE):

@@ -12,13 +12,13 @@ from fractions import Fraction
 from typing import Any
 
 from inbounds import _checks as check
+from inbounds.accounting import UNITS
 from inbounds.composition import Concentrated, decimal
 from inbounds.errors import ParameterError
 from inbounds.events import Composed, Event, Parallel, Repeated
 
 __all__ = ["Goal", "Neighbours", "Spend"]
 
-_UNITS = {"epsilon": 10**9, "rho": 10**12}  # as budgets count
 _MOST_SWAPPED = 64
 
 
@@ -31,7 +31,7 @@ class Spend:
 
     @property
     def value(self) -> float:
-        return self.units / _UNITS[self.kind]
+        return self.units / UNITS[self.kind]
 
     @property
     def given(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Goal:
 
 
 def _exactly(kind: str, value: float) -> Spend:
-    return Spend(kind, math.floor(decimal(value) * _UNITS[kind]))
+    return Spend(kind, math.floor(decimal(value) * UNITS[kind]))
 
 
 def _rho(epsilon: float, delta: float) -> float:

@@ -1,0 +1,72 @@
+"""Sentences of the package in the words of the command line: options, or fields of a file, in the place of Python's."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["spoken"]
+
+#: What sentences of the package leave open, by how they begin.
+_MORE = {
+    r"Source: table must be an existing": "Check the path: it starts from {folder}.",
+    r".* must hold values that compare with its bounds|suggest_bounds: column must hold": (
+        "Ask about a column of numbers, dates or times, or for count_units by the values of this one."
+    ),
+    r"condition: .* must be made of sides": (
+        'Texts stand in quotes, dates as date("2024-01-31"), times as time("2024-01-31 12:00").'
+    ),
+    r"Ledger: there is no scope .* to lie under": "'inbounds budget create' makes scopes, those above first.",
+    r"Scope: the key .* was used for another": "'inbounds budget history' shows for what.",
+}
+
+_INSTEAD = (
+    (r"own= sets this share", "--own of 'inbounds budget create' sets this share"),
+    (r"; commit may be tried again", ""),
+    (r" without a prior; (got [^.]*)\. Give a prior, or ", r"; \1. Use "),
+)
+_AS_FIELDS = (
+    (
+        r"open it without one, or make another\.",
+        "to spend from it, leave out epsilon, delta, rho and renews in [budget]; for another budget name another "
+        "scope.",
+    ),
+)
+_AS_OPTIONS = (
+    (
+        r"open it without one, or make another\.",
+        "to spend from it, leave out --budget-epsilon, --budget-delta, --budget-rho and --renews of 'inbounds query'; "
+        "for another budget name another scope.",
+    ),
+    (r"^\w+: (?=(?:criterion|edges|guarantee|loss|measure|method|neighbours|renews) must)", "inbounds: --"),
+    (r"^(inbounds: (--\w+) must be one of '([\w-]+)'.*)$", r"\1 For instance \2 \3."),
+)
+
+#: Words of Python in sentences of the package, as group_by(..., max_groups=3), keys= or count_units. What was given,
+#: in quotation marks, and values as Python prints them, as Budget(epsilon=1.0), stand before them and are left alone.
+_PYTHON = re.compile(
+    r"(?<!\w)'[^']*'|\b[A-Z]\w*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
+    r"|(?P<call>\w+\(\.\.\., )?\b(?P<name>budget|clip|criterion|delta|edges|epsilon|keys|max_groups|max_rows|rho)="
+    r"(?:'?(?P<value>[\w+-]+(?:\.\d+)?)'?)?(?(call)\))"
+    r"|\b(?P<word>count_units|max_groups|max_rows|suggest_bounds|suggest_caps|suppress_below|unit_is_row)\b"
+    r"|(?P<none>(?<=; got )None)"
+)
+
+
+def spoken(text: str, *, in_file: bool = False) -> str:
+    """A sentence of the package for somebody who types options, or writes fields into a file."""
+    folder = "the folder of the file" if in_file else "the folder that you are in"
+    more = [words.replace("{folder}", folder) for begin, words in _MORE.items() if re.match(begin, text)]
+    for said, instead in (*_INSTEAD, *(_AS_FIELDS if in_file else _AS_OPTIONS)):
+        text = re.sub(said, instead, text)
+
+    def replaced(found: re.Match[str]) -> str:
+        name, value = found["name"] or found["word"], found["value"]
+        if name is None:
+            return "none" if found["none"] else found[0]
+        if in_file or name == "budget":  # which no option is
+            return name if value is None else f"{name} = {value}"
+        option = f"--{name.replace('_', '-')}"
+        return option if value in (None, "True") else f"{option} {value}"
+
+    sentence = text if text.endswith((".", "?", ")")) else f"{text}."
+    return _PYTHON.sub(replaced, " ".join([sentence, *more]))
