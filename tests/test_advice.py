@@ -357,9 +357,8 @@ def test_every_kind_is_used_somewhere() -> None:
 # --- figures under a prior, and at the worst true value
 
 
-def clamped_ends(q: np.ndarray, width: float, scale: float) -> np.ndarray:
-    """The probability that Laplace noise at q is moved to an end of 0..width."""
-    return 0.5 * (np.exp(-q / scale) + np.exp(-(width - q) / scale))
+def clamped(domain: ib.Interval) -> ib.Laplace:
+    return ib.Laplace.calibrate(domain, sensitivity=1, epsilon=1.0, edges="clamp")
 
 
 def test_averages_follow_a_narrow_prior() -> None:
@@ -368,45 +367,40 @@ def test_averages_follow_a_narrow_prior() -> None:
     def near(q: np.ndarray) -> np.ndarray:
         return (np.abs(q - 430.0) < 20.0) * 1.0
 
-    clamped = ib.compare(domain, sensitivity=1, epsilon=1.0, prior=near, optimum=False)["clamped Laplace"]
-    assert clamped.average.rmse == pytest.approx(math.sqrt(2.0), rel=1e-9)
-    assert 0.0 <= clamped.average.ends < 1e-9
-    low, high = clamped.mechanism.interval(430.0)
-    assert clamped.average.width == pytest.approx(high - low, rel=1e-2)
+    mechanism = clamped(domain)
+    average, _ = advice.figures(mechanism, prior=near)
+    assert average.rmse == pytest.approx(math.sqrt(2.0), rel=1e-9)
+    assert 0.0 <= average.ends < 1e-9
+    low, high = mechanism.interval(430.0)
+    assert average.width == pytest.approx(high - low, rel=1e-2)
     reached = ib.for_accuracy(domain, sensitivity=1, error=2.0, prior=near, kinds="clamped Laplace")
     assert reached.epsilon == pytest.approx(math.sqrt(2.0) / 2.0, rel=2e-3)
 
 
 @pytest.mark.parametrize("width", [10.0, 1000.0])
 def test_average_mass_at_the_ends_is_exact(width: float) -> None:
-    compared = ib.compare(ib.Interval(0, width), sensitivity=1, epsilon=1.0, optimum=False)
-    scale = compared["clamped Laplace"].mechanism.scale
-    assert compared["clamped Laplace"].average.ends == pytest.approx(scale * -math.expm1(-width / scale) / width)
-    assert compared["truncated Laplace"].average.ends == 0.0
-    bias = compared["clamped Laplace"].average.bias
+    mechanism = clamped(ib.Interval(0, width))
+    average, _ = advice.figures(mechanism)
+    b = mechanism.scale
+    assert average.ends == pytest.approx(b * -math.expm1(-width / b) / width)
     # noise moved to an end is as far off as it went beyond: (b/2) |e^(-q/b) - e^(-(w-q)/b)|, averaged
-    assert bias == pytest.approx(
-        scale**2 * (1.0 - 2.0 * math.exp(-width / 2 / scale) + math.exp(-width / scale)) / width
-    )
+    assert average.bias == pytest.approx(b**2 * (1.0 - 2.0 * math.exp(-width / 2 / b) + math.exp(-width / b)) / width)
+    truncated, _ = advice.figures(ib.Laplace(ib.Interval(0, width), scale=b, sensitivity=1))
+    assert truncated.ends == 0.0
 
 
 def test_an_average_far_along_a_half_line() -> None:
-    far = ib.compare(
-        ib.Interval(0, math.inf), sensitivity=1, epsilon=1.0, prior=lambda q: np.exp(-q / 1000.0), optimum=False
-    )
-    assert far["clamped Laplace"].average.ends == pytest.approx(0.5 / 1001.0, rel=1e-6)
+    average, _ = advice.figures(clamped(ib.Interval(0, math.inf)), prior=lambda q: np.exp(-q / 1000.0))
+    assert average.ends == pytest.approx(0.5 / 1001.0, rel=1e-6)
 
 
 @pytest.mark.parametrize("prior", [([5.0], [1.0]), lambda q: (np.abs(q - 5.0) < 0.5) * 1.0, None])
 def test_the_worst_case_is_that_of_the_domain_whatever_the_prior(prior: object) -> None:
-    compared = ib.compare(ib.Interval(0, 10), sensitivity=1, epsilon=1.0, prior=prior, optimum=False)
-    clamped = compared["clamped Laplace"]
-    assert clamped.worst.ends == pytest.approx(float(clamped_ends(np.array(0.0), 10.0, 1.0)), rel=1e-9)
-    widest = max(
-        ib.compare(ib.Interval(0, 10), sensitivity=1, epsilon=1.0, at=q, optimum=False)["clamped Laplace"].worst.width
-        for q in (0.0, 2.5, 5.0)
-    )
-    assert clamped.worst.width >= 0.98 * widest
+    mechanism = clamped(ib.Interval(0, 10))
+    _, worst = advice.figures(mechanism, prior=prior)
+    assert worst.ends == pytest.approx(0.5 + 0.5 * math.exp(-10.0), rel=1e-9)
+    widest = max(advice.figures(mechanism, at=q)[1].width for q in (0.0, 2.5, 5.0))
+    assert worst.width >= 0.98 * widest
 
 
 def test_the_optimum_for_the_worst_case_needs_no_prior() -> None:

@@ -24,6 +24,7 @@ _CLOSE = 2e-8  # of the average: panels are halved until it changes by less
 _FAR, _AWAY = 60.0, 1e4  # scales from an end: where it matters no more, and far beyond that
 _ZOOMS, _LOOKS, _MANY = 10, 9, 512
 _FEW = 5  # nodes of a panel, roughly
+_MUCH, _LITTLE = 1e-3, 1e-7  # of a prior, in a panel: above one node is not enough, below it is left out
 _FIGURES = 4  # that are worked out: of ``errors``
 
 
@@ -117,18 +118,31 @@ def spread(channel: Channel, prior: Prior) -> tuple[FloatArray, FloatArray]:
     if prior.points is not None and prior.flat:
         return prior.points, cast(FloatArray, prior.weights)
     pieces = _edges(channel, prior)
-    ends = np.concatenate(pieces)  # looked at, too: the worst is often there
     if prior.points is not None:
         nodes, weights = prior.points, cast(FloatArray, prior.weights)
     else:
-        parts = [run(cuts[:-1], cuts[1:], lattice=False, order=_FEW) for cuts in pieces]
-        nodes, weights = (np.concatenate([part[k].reshape(-1) for part in parts]) for k in range(2))
+        a, b = np.concatenate([cuts[:-1] for cuts in pieces]), np.concatenate([cuts[1:] for cuts in pieces])
+        nodes, weights = run(a, b, lattice=False, order=_FEW)
         weights = weights * np.exp(prior.log_density(nodes))
+        mass = weights.sum(axis=1) / weights.sum()
+        much, little = mass >= _MUCH, (mass < _MUCH) & (mass > _LITTLE)  # where a density jumps there are many of these
+        nodes = np.concatenate([nodes[much].reshape(-1), nodes[little, _FEW // 2]])
+        weights = np.concatenate([weights[much].reshape(-1), weights[little].sum(axis=1)])
+    ends = _apart(channel, pieces)
     places = np.concatenate([nodes, ends])
     places = np.floor(places) if domain.lattice else places
     places, which = np.unique(places, return_inverse=True)
     share = np.bincount(which, np.concatenate([weights, np.zeros(ends.size)]))
     return places, share / share.sum()
+
+
+def _apart(channel: Channel, pieces: list[FloatArray]) -> FloatArray:
+    """The ends of the pieces, where the worst often is, and cuts between them that are not close together."""
+    cuts, step = np.concatenate(pieces), channel.shape.scale / 4.0
+    if not math.isfinite(step):
+        step = (cuts[-1] - cuts[0]) / _MANY
+    first = np.unique(np.round(cuts / step), return_index=True)[1]
+    return np.concatenate([cuts[first], [cuts[0] for cuts in pieces], [cuts[-1] for cuts in pieces]])
 
 
 def _edges(channel: Channel, prior: Prior) -> list[FloatArray]:
