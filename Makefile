@@ -28,7 +28,7 @@ lint: $(TOOLS)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# All of them take about two hours; `make bench ONLY="sampling ledger"` runs some.
+# All of them take hours; `make bench ONLY="sampling ledger"` runs some, `BENCH_QUICK=1 make bench` tries all.
 bench: $(TOOLS)
 	$(BIN)/python -m benchmarks $(ONLY)
 
