@@ -204,11 +204,11 @@ assert len(data.count_units(epsilon=1.0)) == 2
 spark.stop()
 """,
     "ibis": """
-import inbounds as ib, ibis, pyarrow
-rows = pyarrow.table({"person": [1, 2], "ward": ["a", "b"], "age": [30, 40]})
-table = ibis.duckdb.connect().create_table("visits", rows)
-data = ib.dataset(table, unit="person", budget=ib.Budget(epsilon=1)).group_by("ward", keys=["a", "c"], max_groups=1)
-assert len(data.count_units(epsilon=1.0)) == 2
+import inbounds as ib, ibis
+database = ibis.duckdb.connect()
+database.raw_sql("CREATE TABLE visits AS SELECT * FROM (VALUES (1, 'a', 30), (2, 'b', 40)) AS t(person, ward, age)")
+data = ib.dataset(database.table("visits"), unit="person", budget=ib.Budget(epsilon=1))
+assert len(data.group_by("ward", keys=["a", "c"], max_groups=1).count_units(epsilon=1.0)) == 2
 """,
     "ledger": """
 from inbounds.errors import LedgerUnavailable
