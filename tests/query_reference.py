@@ -10,8 +10,8 @@ from fractions import Fraction
 from math import floor
 from typing import Any
 
-from inbounds.query import Grid, Kind, Meeting, Request, Rows, Squares, Sum, Units, UnitsMeeting
-from inbounds.query.kinds import plain, to_number
+from inbounds.tables import Grid, Kind, Meeting, Request, Rows, Squares, Sum, Units, UnitsMeeting
+from inbounds.tables.kinds import plain, to_number
 
 PRIME = 2**31 - 1
 

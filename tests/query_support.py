@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import inbounds as ib
-from inbounds.query import Dataset, Source
+from inbounds.tables import Dataset, Source
 
 EPSILON = 400.0  # so large that answers are nearly exact
 WARDS = ["Straße", "O'Brien", '日本"', "a; DROP TABLE t"]

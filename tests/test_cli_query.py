@@ -18,7 +18,7 @@ from inbounds.cli.asking import Run
 from inbounds.cli.report import Report
 from inbounds.errors import InboundsError, LedgerCorrupt, LedgerUnavailable, QueryFailed
 from inbounds.ledger import Ledger
-from inbounds.query import Request
+from inbounds.tables import Request
 from tests.cli_support import QUESTIONS, run, run_json, write_visits
 
 UNIT = "query visits.csv --unit patient"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import inbounds as ib
 from inbounds.errors import InboundsError, ParameterError
-from inbounds.query import Expression, Kind, col
-from inbounds.query.conditions import constant, parse
+from inbounds.tables import Expression, Kind, col
+from inbounds.tables.conditions import constant, parse
 
 age, ward, visit = col("age"), col("ward"), col("visit")
 

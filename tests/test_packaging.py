@@ -159,7 +159,7 @@ age = ib.Laplace(ib.Interval(0, 120), scale=1.0, sensitivity=0.5)
 def learn():
     import inbounds.learn
 def query():
-    from inbounds.query import Source
+    from inbounds.tables import Source
     Source.open("none.csv")
 asked = {
     "plots": lambda: plots.density(age, 41.3),

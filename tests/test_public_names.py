@@ -88,7 +88,8 @@ def test_errors_are_what_a_user_would_catch(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["inbounds", "inbounds.domain", "inbounds.mechanism.additive", "inbounds.accounting", "inbounds.query.data"]
+    "name",
+    ["inbounds", "inbounds.domain", "inbounds.mechanism.additive", "inbounds.accounting", "inbounds.tables.data"],
 )
 def test_docstring_examples_run(name: str) -> None:
     found = doctest.testmod(importlib.import_module(name))

@@ -33,7 +33,7 @@ from inbounds.errors import (
     ParameterTypeError,
     QueryFailed,
 )
-from inbounds.query import Answer, Dataset, Results, Source
+from inbounds.tables import Answer, Dataset, Results, Source
 from tests.query_support import ARROW, ROWS, SCHEMA, WARDS, Counting, counting, opened
 
 NAN, INF = math.nan, math.inf

@@ -35,7 +35,7 @@ from hypothesis import strategies as st
 
 import inbounds as ib
 from inbounds.errors import MissingColumn, MissingExtra, ParameterError, ParameterTypeError, QueryFailed
-from inbounds.query import (
+from inbounds.tables import (
     Bins,
     Expression,
     Fixed,
@@ -53,10 +53,10 @@ from inbounds.query import (
     col,
     from_json,
 )
-from inbounds.query.compile import Compiler
-from inbounds.query.exact import divide, divide_small, nearest
-from inbounds.query.expressions import Scope
-from inbounds.query.kinds import extra
+from inbounds.tables.compile import Compiler
+from inbounds.tables.exact import divide, divide_small, nearest
+from inbounds.tables.expressions import Scope
+from inbounds.tables.kinds import extra
 from tests import query_reference as reference
 from tests.query_support import on_spark, spark_session
 
@@ -1092,6 +1092,6 @@ def test_a_missing_package_is_named_with_its_extra() -> None:
 
 
 def test_the_package_loads_no_engine_before_it_is_needed() -> None:
-    code = "import sys, inbounds.query; print(*sys.modules)"
+    code = "import sys, inbounds.tables; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
     assert not {"narwhals", "duckdb", "pyarrow", "polars", "pandas", "ibis", "pyspark"} & set(loaded.split())

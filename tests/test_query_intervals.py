@@ -15,9 +15,9 @@ from mpmath import mp
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from inbounds.query.answers import FromCells
-from inbounds.query.picking import Picker
-from inbounds.query.tails import Noise
+from inbounds.tables.answers import FromCells
+from inbounds.tables.picking import Picker
+from inbounds.tables.tails import Noise
 
 ALPHA = 1e-7  # chance of a false alarm of each statistical test
 

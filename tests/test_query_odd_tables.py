@@ -25,8 +25,8 @@ import pytest
 import inbounds as ib
 from inbounds import ask, col
 from inbounds.errors import InboundsError, MissingColumn, ParameterError, ParameterTypeError
-from inbounds.query import Answer, Dataset, Kind, Request, Results, Rows, Source, Units
-from inbounds.query.expressions import _DEEPEST, _MOST_PIECES, Expression
+from inbounds.tables import Answer, Dataset, Kind, Request, Results, Rows, Source, Units
+from inbounds.tables.expressions import _DEEPEST, _MOST_PIECES, Expression
 from tests.query_support import opened
 
 EARLY, LATE = dt.datetime(1960, 1, 1), dt.datetime(1980, 1, 1)

@@ -31,7 +31,7 @@ import pytest
 import inbounds as ib
 from inbounds import ask, col
 from inbounds.errors import BudgetExceeded, LedgerConflict, MissingColumn, ParameterError, QueryFailed
-from inbounds.query import Answer, Dataset, Plan, Results, Source
+from inbounds.tables import Answer, Dataset, Plan, Results, Source
 from tests.query_support import (
     ARROW,
     EPSILON,
@@ -974,7 +974,7 @@ def test_explain_says_everything() -> None:
 
 def test_the_query_is_shown_without_the_salt(monkeypatch: pytest.MonkeyPatch) -> None:
     salt = bytes(range(32))
-    monkeypatch.setattr("inbounds.query.request.fresh_salt", lambda: salt)
+    monkeypatch.setattr("inbounds.tables.request.fresh_salt", lambda: salt)
     sent: list[str] = []
     source = Source.open(ARROW)
 
@@ -1071,7 +1071,7 @@ def tallies() -> dict[str, Any]:
 @pytest.fixture
 def salted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every run keeps the same rows."""
-    monkeypatch.setattr("inbounds.query.request.fresh_salt", lambda: SALT)
+    monkeypatch.setattr("inbounds.tables.request.fresh_salt", lambda: SALT)
 
 
 def asked_of(table: Any) -> Dataset:

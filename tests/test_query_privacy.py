@@ -34,13 +34,13 @@ from inbounds.auditing import audit_sampler
 from inbounds.composition import Concentrated
 from inbounds.errors import ParameterError
 from inbounds.mechanism import BoundedLaplace, Denoised
-from inbounds.query import Dataset, Plan, picking, suggestions
-from inbounds.query.answers import Answer, FromCells
-from inbounds.query.measures import Caps, Grid, Rows, Squares
-from inbounds.query.parts import Bars, Cell, Cells, Drawn, Found, Part, Pick, Values, choose_keys, rounded_up
-from inbounds.query.picking import Picker
-from inbounds.query.spending import Neighbours, Spend
-from inbounds.query.tails import Noise
+from inbounds.tables import Dataset, Plan, picking, suggestions
+from inbounds.tables.answers import Answer, FromCells
+from inbounds.tables.measures import Caps, Grid, Rows, Squares
+from inbounds.tables.parts import Bars, Cell, Cells, Drawn, Found, Part, Pick, Values, choose_keys, rounded_up
+from inbounds.tables.picking import Picker
+from inbounds.tables.spending import Neighbours, Spend
+from inbounds.tables.tails import Noise
 from tests import query_reference as reference
 from tests.common import goal as least
 

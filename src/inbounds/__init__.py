@@ -27,9 +27,9 @@ from inbounds.ledger import Ledger
 from inbounds.mechanism import BoundedLaplace, Denoised, Gaussian, Laplace, Mechanism, Staircase, Table
 from inbounds.numerics import Bound
 from inbounds.optimal import optimal, optimal_bound
-from inbounds.query import ask, col, dataset
 from inbounds.release import Release
 from inbounds.sensitivity import L0, L1, L2, Linf, PerCoordinate
+from inbounds.tables import ask, col, dataset
 
 __version__ = "0.1.0"
 

@@ -21,8 +21,8 @@ from inbounds.accounting import Budget
 from inbounds.domain import Interval
 from inbounds.errors import MissingExtra
 from inbounds.mechanism import Laplace
-from inbounds.query import Answer, Dataset, Results, ask, col, dataset
-from inbounds.query.kinds import extra
+from inbounds.tables import Answer, Dataset, Results, ask, col, dataset
+from inbounds.tables.kinds import extra
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

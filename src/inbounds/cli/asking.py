@@ -21,7 +21,7 @@ from inbounds.errors import InboundsError
 if TYPE_CHECKING:
     from inbounds.events import Event
     from inbounds.ledger import Ledger, Scope
-    from inbounds.query import Dataset, Plan
+    from inbounds.tables import Dataset, Plan
 
 __all__ = ["Run"]
 

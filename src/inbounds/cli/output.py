@@ -507,7 +507,7 @@ def _recorded(record: Record, budgets: dict[tuple[str, ...], Budget]) -> str:
 
 def _asked(description: dict[str, Any]) -> str:
     """What a query asked, from its record, as "mean(age) by ward"; nothing where it was recorded by somebody else."""
-    from inbounds.query import from_json
+    from inbounds.tables import from_json
 
     if description.get("format") not in ("inbounds.query", "inbounds.suggestion"):
         return ""

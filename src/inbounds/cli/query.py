@@ -33,7 +33,7 @@ from inbounds.cli.program import examples, told
 from inbounds.cli.questions import ASKS, SUGGESTIONS, Inquiry, read, read_file
 from inbounds.cli.report import Report
 from inbounds.ledger.record import PERIODS
-from inbounds.query.data import NEIGHBOURS
+from inbounds.tables.data import NEIGHBOURS
 
 __all__ = ["EXAMPLES", "query"]
 

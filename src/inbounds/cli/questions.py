@@ -18,16 +18,16 @@ from inbounds import _checks as check
 from inbounds.accounting import Budget
 from inbounds.cli.options import Plain, check_paying, one_of, open_ledger, open_scope
 from inbounds.errors import InboundsError, ParameterError, ParameterTypeError
-from inbounds.query import ask
-from inbounds.query.aggregates import Aggregate
-from inbounds.query.conditions import constant, parse
-from inbounds.query.data import dataset
-from inbounds.query.expressions import Expression, col
-from inbounds.query.kinds import Kind, Schema
+from inbounds.tables import ask
+from inbounds.tables.aggregates import Aggregate
+from inbounds.tables.conditions import constant, parse
+from inbounds.tables.data import dataset
+from inbounds.tables.expressions import Expression, col
+from inbounds.tables.kinds import Kind, Schema
 
 if TYPE_CHECKING:
     from inbounds.ledger import Ledger, Scope
-    from inbounds.query import Dataset, Plan, Suggestion
+    from inbounds.tables import Dataset, Plan, Suggestion
 
 __all__ = ["ASKS", "SUGGESTIONS", "Account", "Asked", "Inquiry", "read", "read_file"]
 

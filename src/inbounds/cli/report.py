@@ -13,11 +13,11 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from inbounds.cli import output
-from inbounds.query import Answer, Results
-from inbounds.query.answers import shown
+from inbounds.tables import Answer, Results
+from inbounds.tables.answers import shown
 
 if TYPE_CHECKING:
-    from inbounds.query import Plan
+    from inbounds.tables import Plan
 
 __all__ = ["Reply", "Report"]
 

@@ -1,6 +1,6 @@
 """Questions for ``data.select``: ``ask.mean("age", (0, 120))``, ``ask.count_units()`` and so on."""
 
-from inbounds.query.aggregates import (
+from inbounds.tables.aggregates import (
     count,
     count_units,
     histogram,
@@ -12,9 +12,9 @@ from inbounds.query.aggregates import (
     std,
     variance,
 )
-from inbounds.query.aggregates import maximum as max
-from inbounds.query.aggregates import minimum as min
-from inbounds.query.aggregates import sum_of as sum
+from inbounds.tables.aggregates import maximum as max
+from inbounds.tables.aggregates import minimum as min
+from inbounds.tables.aggregates import sum_of as sum
 
 __all__ = [
     "count",

@@ -24,9 +24,9 @@ import numpy as np
 
 from inbounds import _checks as check
 from inbounds.errors import ParameterError, ParameterTypeError
-from inbounds.query.exact import divide_small, integer, real
-from inbounds.query.expressions import Expression, Scope, as_number, col
-from inbounds.query.kinds import Kind, Schema, extra, literal_kind, plain, to_number
+from inbounds.tables.exact import divide_small, integer, real
+from inbounds.tables.expressions import Expression, Scope, as_number, col
+from inbounds.tables.kinds import Kind, Schema, extra, literal_kind, plain, to_number
 
 if TYPE_CHECKING:
     from narwhals import Expr

@@ -15,8 +15,8 @@ import numpy as np
 from inbounds import _checks as check
 from inbounds.errors import MissingColumn, ParameterError
 from inbounds.events import Event
-from inbounds.query.answers import Answer, shown
-from inbounds.query.kinds import extra
+from inbounds.tables.answers import Answer, shown
+from inbounds.tables.kinds import extra
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

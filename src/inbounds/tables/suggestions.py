@@ -14,17 +14,17 @@ from inbounds import _checks as check
 from inbounds.errors import ParameterTypeError
 from inbounds.events import Composed, Event, Pure
 from inbounds.events import Plan as PlanEvent
-from inbounds.query.compile import Compiler
-from inbounds.query.expressions import Expression
-from inbounds.query.kinds import Kind
-from inbounds.query.measures import Bins
-from inbounds.query.parts import Bars, choose_count
-from inbounds.query.picking import Picker
-from inbounds.query.request import fresh_salt
-from inbounds.query.spending import Goal, Neighbours
+from inbounds.tables.compile import Compiler
+from inbounds.tables.expressions import Expression
+from inbounds.tables.kinds import Kind
+from inbounds.tables.measures import Bins
+from inbounds.tables.parts import Bars, choose_count
+from inbounds.tables.picking import Picker
+from inbounds.tables.request import fresh_salt
+from inbounds.tables.spending import Goal, Neighbours
 
 if TYPE_CHECKING:
-    from inbounds.query.data import Dataset
+    from inbounds.tables.data import Dataset
 
 __all__ = ["Suggestion", "suggest_bounds", "suggest_caps"]
 

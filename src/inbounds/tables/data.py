@@ -22,16 +22,16 @@ from inbounds import _checks as check
 from inbounds.accounting import Budget
 from inbounds.errors import ParameterError, ParameterTypeError
 from inbounds.ledger import Ledger, Scope
-from inbounds.query import aggregates as ask
-from inbounds.query.aggregates import Aggregate
-from inbounds.query.expressions import Column, Expression, col
-from inbounds.query.kinds import Schema
-from inbounds.query.measures import Measure, Units
-from inbounds.query.plan import Plan
-from inbounds.query.request import MOST, Request, column_names, key_to_json, public_keys
-from inbounds.query.source import Source
-from inbounds.query.spending import Goal
-from inbounds.query.suggestions import Suggestion, suggest_bounds, suggest_caps
+from inbounds.tables import aggregates as ask
+from inbounds.tables.aggregates import Aggregate
+from inbounds.tables.expressions import Column, Expression, col
+from inbounds.tables.kinds import Schema
+from inbounds.tables.measures import Measure, Units
+from inbounds.tables.plan import Plan
+from inbounds.tables.request import MOST, Request, column_names, key_to_json, public_keys
+from inbounds.tables.source import Source
+from inbounds.tables.spending import Goal
+from inbounds.tables.suggestions import Suggestion, suggest_bounds, suggest_caps
 
 __all__ = ["Dataset", "dataset"]
 
@@ -510,7 +510,7 @@ def dataset(
         How much of one unit counts: groups, and rows in each group. Without ``max_rows`` a unit has one value in each
         group, the mean of its own.
     types, memory_limit, threads, temp_directory, debug
-        See :meth:`inbounds.query.Source.open`.
+        See :meth:`inbounds.tables.Source.open`.
     """
     check.choice("dataset", "neighbours", neighbours, NEIGHBOURS)
     if size is not None:

@@ -25,17 +25,17 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from inbounds.errors import QueryFailed
-from inbounds.query.engines import UNKNOWN
-from inbounds.query.exact import integer, nearest
-from inbounds.query.expressions import Scope
-from inbounds.query.kinds import Kind, days, extra, fits, shielded
-from inbounds.query.measures import Binned, Meeting, Rows, Squares, Sum, Units, UnitsMeeting, Valued
-from inbounds.query.source import Source
+from inbounds.tables.engines import UNKNOWN
+from inbounds.tables.exact import integer, nearest
+from inbounds.tables.expressions import Scope
+from inbounds.tables.kinds import Kind, days, extra, fits, shielded
+from inbounds.tables.measures import Binned, Meeting, Rows, Squares, Sum, Units, UnitsMeeting, Valued
+from inbounds.tables.source import Source
 
 if TYPE_CHECKING:
     from narwhals import Expr, LazyFrame
 
-    from inbounds.query.request import Request
+    from inbounds.tables.request import Request
 
 __all__ = ["Compiler", "coefficients"]
 

@@ -21,11 +21,11 @@ from inbounds.advice import figures
 from inbounds.domain import Box, Integers, Interval
 from inbounds.events import Composed, Event, Pure, Repeated, Zcdp
 from inbounds.mechanism import BoundedLaplace, Denoised, Gaussian, Laplace, Mechanism
-from inbounds.query.measures import Binned, Caps, Measure, Squares, Sum, Units
-from inbounds.query.picking import Picker
-from inbounds.query.spending import Neighbours, Spend
-from inbounds.query.tails import Noise
 from inbounds.sensitivity import L1, L2
+from inbounds.tables.measures import Binned, Caps, Measure, Squares, Sum, Units
+from inbounds.tables.picking import Picker
+from inbounds.tables.spending import Neighbours, Spend
+from inbounds.tables.tails import Noise
 
 __all__ = ["Cell", "Cells", "Drawn", "Found", "Part", "Pick", "choose_count", "choose_keys"]
 

@@ -6,18 +6,18 @@ engine half gives: a :class:`Source` is a table, :func:`col` starts a condition,
 count and sum, of whom, and how much of one unit counts; ``request.run(source)`` gives the numbers, which are secret.
 """
 
-from inbounds.query import ask
-from inbounds.query.aggregates import Aggregate
-from inbounds.query.answers import Answer
-from inbounds.query.data import Dataset, dataset
-from inbounds.query.expressions import Expression, col, from_json
-from inbounds.query.kinds import Kind
-from inbounds.query.measures import Bins, Caps, Fixed, Grid, Measure, Meeting, Rows, Squares, Sum, Units, UnitsMeeting
-from inbounds.query.plan import Plan
-from inbounds.query.request import Request, Tally
-from inbounds.query.results import Results
-from inbounds.query.source import Source
-from inbounds.query.suggestions import Suggestion
+from inbounds.tables import ask
+from inbounds.tables.aggregates import Aggregate
+from inbounds.tables.answers import Answer
+from inbounds.tables.data import Dataset, dataset
+from inbounds.tables.expressions import Expression, col, from_json
+from inbounds.tables.kinds import Kind
+from inbounds.tables.measures import Bins, Caps, Fixed, Grid, Measure, Meeting, Rows, Squares, Sum, Units, UnitsMeeting
+from inbounds.tables.plan import Plan
+from inbounds.tables.request import Request, Tally
+from inbounds.tables.results import Results
+from inbounds.tables.source import Source
+from inbounds.tables.suggestions import Suggestion
 
 __all__ = [
     "Aggregate",

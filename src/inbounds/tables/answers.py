@@ -14,8 +14,8 @@ from inbounds import _checks as check
 from inbounds._checks import FloatArray
 from inbounds.errors import ParameterTypeError
 from inbounds.mechanism import Mechanism
-from inbounds.query.kinds import Kind, plain
-from inbounds.query.tails import Noise, hull
+from inbounds.tables.kinds import Kind, plain
+from inbounds.tables.tails import Noise, hull
 
 __all__ = ["Answer", "FromCells", "FromDraw", "FromPick", "Unit"]
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from inbounds import _checks as check
 from inbounds.errors import ParameterError, ParameterTypeError
-from inbounds.query.engines import COUNTED, UNKNOWN, DuckDB, Engine, Ibis, Spark, plain_frame
-from inbounds.query.kinds import Kind, Schema, extra, find, shielded
+from inbounds.tables.engines import COUNTED, UNKNOWN, DuckDB, Engine, Ibis, Spark, plain_frame
+from inbounds.tables.kinds import Kind, Schema, extra, find, shielded
 
 if TYPE_CHECKING:
     from narwhals import LazyFrame
@@ -47,7 +47,7 @@ _TYPES = {
 class _Local(DuckDB):
     """A relation on a DuckDB connection of our own, which reads no other files and never goes to the network.
 
-    ``renamed`` has the types that are not DuckDB's own: see :data:`inbounds.query.engines.COUNTED`.
+    ``renamed`` has the types that are not DuckDB's own: see :data:`inbounds.tables.engines.COUNTED`.
     """
 
     def __init__(self, connection: Any, relation: Any, renamed: Mapping[str, str] | None = None) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 
 from inbounds import _checks as check
 from inbounds.errors import ParameterError, ParameterTypeError
-from inbounds.query.compile import Compiler
-from inbounds.query.expressions import Expression, col
-from inbounds.query.kinds import Kind, Schema, find, literal_kind, shielded
-from inbounds.query.measures import Caps, Measure
-from inbounds.query.source import Source
 from inbounds.sampling.entropy import pool
+from inbounds.tables.compile import Compiler
+from inbounds.tables.expressions import Expression, col
+from inbounds.tables.kinds import Kind, Schema, find, literal_kind, shielded
+from inbounds.tables.measures import Caps, Measure
+from inbounds.tables.source import Source
 
 __all__ = ["MOST", "Request", "Tally", "column_names", "fresh_salt", "key_from_json", "key_to_json", "public_keys"]
 

@@ -1,6 +1,6 @@
 """Conditions and derived columns as text: what people type where there is no Python.
 
->>> from inbounds.query.conditions import parse
+>>> from inbounds.tables.conditions import parse
 >>> print(parse("age >= 18 and ward in ['A', 'B'] and year(visit) == 2024"))
 ((age >= 18 and ward in ['A', 'B']) and year(visit) == 2024)
 
@@ -25,8 +25,8 @@ from typing import Any, NoReturn
 
 from inbounds import _checks as check
 from inbounds.errors import ParameterError, ParameterTypeError
-from inbounds.query.expressions import Arithmetic, Compare, Expression, Logic, Not, _literal, col
-from inbounds.query.kinds import Kind
+from inbounds.tables.expressions import Arithmetic, Compare, Expression, Logic, Not, _literal, col
+from inbounds.tables.kinds import Kind
 
 __all__ = ["constant", "parse"]
 

@@ -1,6 +1,6 @@
 """Conditions and derived columns: a closed grammar, built from :func:`inbounds.col`.
 
->>> from inbounds.query import col
+>>> from inbounds.tables import col
 >>> adult = (col("age") >= 18) & ~col("ward").is_in(["X", "Y"])
 >>> print(adult)
 (age >= 18 and not ward in ['X', 'Y'])
@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from inbounds import _checks as check
 from inbounds.errors import ParameterError, ParameterTypeError
-from inbounds.query.exact import divide, divide_small, integer, real
-from inbounds.query.kinds import DAY, Kind, Schema, extra, find, fits, literal_kind, plain
+from inbounds.tables.exact import divide, divide_small, integer, real
+from inbounds.tables.kinds import DAY, Kind, Schema, extra, find, fits, literal_kind, plain
 
 if TYPE_CHECKING:
     from narwhals import Expr
@@ -60,7 +60,7 @@ class Scope:
 
 
 def as_number(expression: Expr, kind: Kind) -> Expr:
-    """A plain column as float64: see :func:`inbounds.query.kinds.to_number`."""
+    """A plain column as float64: see :func:`inbounds.tables.kinds.to_number`."""
     nw = extra("narwhals")
     if kind.real:
         return expression
@@ -108,7 +108,7 @@ class Expression:
         raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
-        """A description that :func:`inbounds.query.from_json` turns back."""
+        """A description that :func:`inbounds.tables.from_json` turns back."""
         raise NotImplementedError
 
     def columns(self) -> frozenset[str]:

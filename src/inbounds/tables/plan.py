@@ -15,16 +15,16 @@ from inbounds.errors import ParameterTypeError
 from inbounds.events import Composed, Event
 from inbounds.events import Plan as PlanEvent
 from inbounds.mechanism import Denoised
-from inbounds.query.aggregates import Aggregate, Count, Histogram, Setting, SumOf
-from inbounds.query.answers import Answer
-from inbounds.query.measures import Measure, Rows, Units
-from inbounds.query.parts import Bars, Drawn, Found, Part, Pick, Values, choose_keys
-from inbounds.query.request import Request, Tally, key_from_json, key_to_json
-from inbounds.query.results import Results
-from inbounds.query.spending import Goal, Neighbours
+from inbounds.tables.aggregates import Aggregate, Count, Histogram, Setting, SumOf
+from inbounds.tables.answers import Answer
+from inbounds.tables.measures import Measure, Rows, Units
+from inbounds.tables.parts import Bars, Drawn, Found, Part, Pick, Values, choose_keys
+from inbounds.tables.request import Request, Tally, key_from_json, key_to_json
+from inbounds.tables.results import Results
+from inbounds.tables.spending import Goal, Neighbours
 
 if TYPE_CHECKING:
-    from inbounds.query.data import Dataset
+    from inbounds.tables.data import Dataset
 
 __all__ = ["Plan"]
 

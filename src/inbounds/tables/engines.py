@@ -1,7 +1,7 @@
 """Where queries run: DuckDB, Spark, or the database behind an Ibis table.
 
 Narwhals says almost everything in one way for all of them. What it cannot say is here, once per engine: the types of
-the columns and their plain forms (:mod:`inbounds.query.kinds`), a digest of text, a small table of public keys, the
+the columns and their plain forms (:mod:`inbounds.tables.kinds`), a digest of text, a small table of public keys, the
 rows of the answer, and the query as text.
 
 Columns get names of ours (``c0``, ``c1``, ...) by the engine's own quoting before anything else is done, so that no
@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from inbounds.errors import ParameterError
-from inbounds.query.exact import integer
-from inbounds.query.kinds import FIRST, FIRST_DAY, LAST, LAST_DAY, Kind, extra
+from inbounds.tables.exact import integer
+from inbounds.tables.kinds import FIRST, FIRST_DAY, LAST, LAST_DAY, Kind, extra
 
 if TYPE_CHECKING:
     from narwhals import LazyFrame

@@ -12,11 +12,11 @@ from typing import Any
 from inbounds import _checks as check
 from inbounds.domain import Integers, Interval
 from inbounds.errors import ParameterError, ParameterTypeError
-from inbounds.query.answers import Answer, FromCells, FromDraw, FromPick, Unit
-from inbounds.query.expressions import Column, Expression, FillNull, col
-from inbounds.query.kinds import Kind, Schema, literal_kind, plain, to_number
-from inbounds.query.measures import Bins, Caps, Grid, Measure, Meeting, Rows, Squares, Sum, Units, UnitsMeeting
-from inbounds.query.parts import EDGES, Bars, Cell, Drawn, Part, Pick, Sides, Values, half_line, rounded_up
+from inbounds.tables.answers import Answer, FromCells, FromDraw, FromPick, Unit
+from inbounds.tables.expressions import Column, Expression, FillNull, col
+from inbounds.tables.kinds import Kind, Schema, literal_kind, plain, to_number
+from inbounds.tables.measures import Bins, Caps, Grid, Measure, Meeting, Rows, Squares, Sum, Units, UnitsMeeting
+from inbounds.tables.parts import EDGES, Bars, Cell, Drawn, Part, Pick, Sides, Values, half_line, rounded_up
 
 __all__ = [
     "Aggregate",

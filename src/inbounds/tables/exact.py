@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inbounds.query.kinds import extra
+from inbounds.tables.kinds import extra
 
 if TYPE_CHECKING:
     from narwhals import Expr
