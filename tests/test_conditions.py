@@ -174,7 +174,7 @@ def test_any_text_is_a_condition_or_refused(text: str) -> None:
         return
     assert isinstance(found, Expression)
     assert found.columns()
-    assert ib.query.from_json(found.to_json()).to_json() == found.to_json()
+    assert ib.tables.from_json(found.to_json()).to_json() == found.to_json()
 
 
 @pytest.mark.parametrize(

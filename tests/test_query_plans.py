@@ -102,7 +102,7 @@ MODES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def wanted(rows: Sequence[Row], mode: str) -> dict[str, tuple[ib.query.Aggregate, float]]:
+def wanted(rows: Sequence[Row], mode: str) -> dict[str, tuple[ib.tables.Aggregate, float]]:
     """Questions, and their exact answers."""
     per_unit = MODES[mode].get("max_rows", 4) is None and "unit" not in MODES[mode]
     ages, kids, prices = (
