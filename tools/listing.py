@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "files.md"
 
 #: What has no first sentence of its own, or one that does not say what it is for.
 OTHERS = {
-    ".ci/run": "Runs `make test` with no test skipped",
+    ".ci/run": "Runs `make docs`, then `make test` with no test skipped",
     ".gitignore": "What is made here and not kept",
     "CHANGELOG.md": "What changed from version to version",
     "CITATION.cff": "How to cite",

@@ -217,7 +217,7 @@ class Scope:
         return self._ledger._store.transaction(work, write=False)
 
     def spent(self) -> dict[str, Any]:
-        """What is spent in the current period, reservations without an answer included; see :meth:`Budget.spent`."""
+        """What this period has spent, reservations without an answer included; see :meth:`inbounds.Budget.spent`."""
         return self.budget.spent(self._used())
 
     def remaining(self) -> dict[str, Any]:
