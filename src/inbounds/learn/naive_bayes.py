@@ -15,6 +15,7 @@ Sums are formed in whole numbers (z and z² in steps of 2**-24), so that no roun
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,13 +24,14 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin  # type: ignore[import-untyped]
-from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
+from sklearn.exceptions import DataConversionWarning  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
 from inbounds import _checks as check
 from inbounds._checks import FloatArray
 from inbounds.domain import Integers, Interval
 from inbounds.errors import ParameterError, ParameterTypeError
+from inbounds.learn import rows
 from inbounds.mechanism import Laplace
 
 __all__ = ["Account", "GaussianNB", "Spending"]
@@ -51,6 +53,11 @@ _PUBLIC = {
 _WHY_BOUNDS = (
     "Pass (lower, upper), numbers or one per feature, known without looking at the data: "
     "noise cannot hide bounds that were read off it."
+)
+
+
+_WHY_LABELS = (
+    "Unknown label type: labels are texts or whole numbers below 2**53, and '1.0', 1.0 and True are one label."
 )
 
 
@@ -164,8 +171,8 @@ class GaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         moved to the nearest end, in ``fit`` and when predicting. There is no default: bounds read off the data are a
         leak that no noise hides.
     classes : sequence of labels, or None
-        The labels that can occur. None takes them from ``y``, as scikit-learn does: **which labels occur is then
-        published as it is**. Pass them if that is not public.
+        The labels that can occur: texts, or whole numbers below 2**53. None takes them from ``y``, as scikit-learn
+        does: **which labels occur is then published as it is**. Pass them if that is not public.
     neighbours : "add-remove", "substitute" or "features"
         Which data sets must be hard to tell apart: those that differ by one row more or less; those of the same public
         size that differ in one row; or those with the same public labels (so that the class counts are public too) that
@@ -201,8 +208,10 @@ class GaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     would spend epsilon anew, and rows seen twice would pay twice without notice. There is no ``sample_weight``: a row
     that counts more needs more noise.
 
-    Missing values are refused. That error, and the one about labels that are not in ``classes``, depend on the data;
-    they show none of it.
+    No row makes ``fit`` fail or warn. A row is left out if its label is none of the classes or a feature is no number;
+    with ``neighbours="features"``, where its label is public, it stays and such a feature counts as the
+    middle of its bounds. Cells are read one by one, so that the types of other rows do not matter: True, 1, 1.0 and
+    "1.0" are the same number and the same label, as they are once an array has made one type of them.
 
     Examples
     --------
@@ -259,20 +268,22 @@ class GaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array of shape (rows, features), without missing values
+        X : array of shape (rows, features), table, or list of rows
+            In a list, a row of another length than the others is left out: than the bounds, if they are one per
+            feature, else than most rows.
         y : labels, one per row
         """
         total, parts, floor = self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
-        _refuse_nan(X)
-        check_classification_targets(y)
-        rows, d = X.shape
-        if rows > _ROWS:
-            check.refuse(_WHAT, "X", f"of at most {_ROWS} rows", f"shape {X.shape}", "")
-        lower, upper = _check_bounds(self.bounds, d)
+        ends = _check_ends(self.bounds)
+        X, y = self._read(X, y, ends)
+        n_rows, d = X.shape
+        lower, upper = _check_bounds(ends, d)
         classes, label = _encode(self.classes, y)
         priors = _check_priors(self.priors, classes.size)
-        true = _totals(X, label, classes.size, lower, upper)
+        gaps = np.isnan(X)
+        if self.neighbours != "features":  # there the label is public, and its row is counted
+            label[gaps.any(axis=1)] = -1
+        true = _totals(np.where(gaps, lower + (upper - lower) / 2.0, X), label, classes.size, lower, upper)
 
         touched = 2 if self.neighbours == "substitute" else 1  # classes, of one row
         reach = 2 if self.neighbours == "features" else 1  # new features move a sum twice as far as a row less does
@@ -287,9 +298,9 @@ class GaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if self.neighbours == "features":
                 counts[k] = n
             else:
-                most = rows if self.neighbours == "substitute" else _ROWS
+                most = max(n_rows, 1) if self.neighbours == "substitute" else _ROWS
                 noise = Laplace.calibrate(Integers(0, most), sensitivity=1, epsilon=for_count, edges="clamp")
-                counts[k] = noise.release(n).value
+                counts[k] = noise.release(n, clip=True).value
                 used[0].append(noise)
             size = max(int(counts[k]), 1)
 
@@ -338,6 +349,26 @@ class GaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.neighbours == "features":
             weights[0] = Fraction(0)
         return Fraction(repr(epsilon)), [w / sum(weights) for w in weights], floor
+
+    def _read(self, X: Any, y: Any, ends: Sequence[FloatArray]) -> tuple[FloatArray, rows.Cells]:
+        """Features, NaN where there is none, and labels. What is refused here is no row's doing."""
+        if y is None:
+            check.refuse(_WHAT, "y", "given: it requires y to be passed, but the target y is None", y, "")
+        features = rows.features(_WHAT, X, next((end.size for end in ends if end.ndim), None))
+        labels, wide = rows.column(_WHAT, y)
+        n_rows, d = features.shape
+        if len(labels) != n_rows:
+            raise ParameterError(f"{_WHAT}: X and y must have as many rows as each other; they do not.")
+        if d == 0:
+            raise ParameterError(f"{_WHAT}: X must have columns; it has none.")
+        if n_rows > _ROWS and self.neighbours != "add-remove":  # there the number of rows is not public
+            check.refuse(_WHAT, "X", f"of at most {_ROWS} rows", f"{n_rows}", "")
+        if wide:
+            text = "A column-vector y was passed when a 1d array was expected. Pass y.ravel()."
+            warnings.warn(text, DataConversionWarning, stacklevel=3)
+        # names and number of columns; of what is no table only the number is public
+        validate_data(self, X if hasattr(X, "columns") else np.empty((0, d)), skip_check_array=True)
+        return features, labels
 
     def _released(self, noise: Laplace, true: FloatArray) -> FloatArray:
         """Release the true values (the only place where sums meet the world), and read them as ``denoise`` says."""
@@ -392,17 +423,22 @@ def _below(x: Fraction) -> float:
     return found if Fraction(found) <= x else math.nextafter(found, 0.0)
 
 
-def _check_bounds(bounds: Any, features: int) -> tuple[FloatArray, FloatArray]:
+def _check_ends(bounds: Any) -> list[FloatArray]:
     if isinstance(bounds, str | bytes) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
         check.refuse(_WHAT, "bounds", "a pair (lower, upper)", bounds, _WHY_BOUNDS, ParameterTypeError)
-    ends = []
-    for name, given in zip(("bounds[0]", "bounds[1]"), bounds, strict=True):
-        requirement = f"a number or {features} numbers, one per feature"
-        end = check.real_array(_WHAT, name, given, requirement=requirement, next_step=_WHY_BOUNDS)
+    requirement = "a number or numbers, one per feature"
+    return [
+        check.real_array(_WHAT, f"bounds[{i}]", end, requirement=requirement, next_step=_WHY_BOUNDS)
+        for i, end in enumerate(bounds)
+    ]
+
+
+def _check_bounds(ends: Sequence[FloatArray], features: int) -> tuple[FloatArray, FloatArray]:
+    for i, end in enumerate(ends):
         if end.shape not in ((), (features,)):
-            check.refuse(_WHAT, name, requirement, f"shape {end.shape}", _WHY_BOUNDS)
-        ends.append(np.broadcast_to(end, (features,)).copy())
-    lower, upper = ends
+            requirement = f"a number or {features} numbers, one per feature"
+            check.refuse(_WHAT, f"bounds[{i}]", requirement, f"shape {end.shape}", _WHY_BOUNDS)
+    lower, upper = (np.broadcast_to(end, (features,)).copy() for end in ends)
     with np.errstate(invalid="ignore", over="ignore"):
         fine = (np.abs(lower) <= check.LARGEST) & (np.abs(upper) <= check.LARGEST) & (upper - lower >= check.SMALLEST)
     if not fine.all():
@@ -417,19 +453,23 @@ def _check_bounds(bounds: Any, features: int) -> tuple[FloatArray, FloatArray]:
     return lower, upper
 
 
-def _encode(given: Any, y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The classes in order, and the number of each row's class."""
+def _encode(given: Any, y: rows.Cells) -> tuple[rows.Cells, npt.NDArray[np.intp]]:
+    """The classes in order, and the number of each row's class, -1 where it has none."""
+    keys = rows.labels(y)
     if given is None:
-        classes, label = np.unique(y, return_inverse=True)
-        return classes, label
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray) or len(given) == 0:
-        check.refuse(_WHAT, "classes", "a sequence of labels", given, "", ParameterTypeError)
-    classes = np.unique(np.asarray(given))
-    if np.ndim(given) != 1 or classes.size != len(given):
-        check.refuse(_WHAT, "classes", "a sequence of labels, all different", given, "")
-    if not np.isin(y, classes).all():
-        raise ParameterError(f"{_WHAT}: y must hold labels of classes only; it holds others. They are not shown.")
-    return classes, np.searchsorted(classes, y)
+        labels = rows.found(y, keys)
+        if not labels:
+            raise ParameterError(f"{_WHAT}: y must hold labels, texts or whole numbers; it does not. {_WHY_LABELS}")
+    else:
+        if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray) or len(given) == 0:
+            check.refuse(_WHAT, "classes", "a sequence of labels", given, "", ParameterTypeError)
+        stated = rows.cells(given)
+        known = [key for key in rows.labels(stated) if key is not None] if stated.ndim == 1 else []
+        if len(set(known)) != len(given):
+            check.refuse(_WHAT, "classes", "a sequence of labels, all different", given, _WHY_LABELS)
+        labels = dict(zip(known, stated, strict=True))
+    classes, place = rows.ordered(labels)
+    return classes, np.array([place.get(key, -1) for key in keys], dtype=np.intp)
 
 
 def _check_priors(priors: Any, count: int) -> FloatArray | None:
