@@ -386,6 +386,22 @@ def test_text_that_is_no_utf8_leaves_its_row_out(make: Callable[[Any], Any]) -> 
     assert_same(told(np.array([*ROWS, [0.5, 0.5]]), texts([*BYTES, b"\xff\xfe"]), **parameters), same)
 
 
+STRINGS: dict[str, Callable[[list[Any]], Any]] = {
+    "list": list,
+    "array": np.array,
+    "objects": objects,
+    "pandas object": lambda v: pd.Series(v, dtype=object),
+    "pandas string": lambda v: pd.Series(v, dtype="string[python]"),
+}
+
+
+@pytest.mark.parametrize("make", named(STRINGS))
+def test_text_that_no_encoding_has_leaves_its_row_out(make: Callable[[list[Any]], Any]) -> None:
+    parameters = {"classes": ["no", "yes"]}
+    same = told(np.array(ROWS), make(TEXTS), **parameters)
+    assert_same(told(np.array([*ROWS, [0.5, 0.5]]), make([*TEXTS, "\ud800"]), **parameters), same)
+
+
 FAR = {
     "Arrow dates": lambda v: pa.array(v, pa.date32()),
     "Arrow times": lambda v: pa.array(v, pa.timestamp("s")),

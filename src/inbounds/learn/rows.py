@@ -101,12 +101,10 @@ def cells(column: Any) -> Cells:
     if isinstance(column, list | tuple):
         return _objects(column)
     if hasattr(column, "array") and hasattr(column, "dtype"):  # pandas
-        if isinstance(column.dtype, np.dtype):
-            return _plain(column.to_numpy())
-        try:
+        dtype = column.dtype
+        if hasattr(dtype, "pyarrow_dtype") or getattr(dtype, "storage", None) == "pyarrow":
             return _arrow(column.array.__arrow_array__())
-        except (AttributeError, ImportError):
-            return _plain(column.to_numpy(dtype=object))
+        return _plain(column.to_numpy() if isinstance(dtype, np.dtype) else column.to_numpy(dtype=object))
     if hasattr(column, "to_pylist"):  # pyarrow
         return _arrow(column)
     if hasattr(column, "to_list") and hasattr(column, "dtype"):  # Polars
