@@ -13,6 +13,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 import numpy.typing as npt
 
+from inbounds import _exact
 from inbounds.errors import ParameterError, ParameterTypeError
 
 FloatArray = npt.NDArray[np.float64]
@@ -110,9 +111,13 @@ def vector(what: str, name: str, values: object, *, finite: bool = True, next_st
     return array
 
 
-def real_array(what: str, name: str, values: Any, *, requirement: str, next_step: str = "") -> FloatArray:
-    """Numbers of any shape, copied as float64; bools, strings, objects and complex numbers are refused, unechoed."""
-    return np.array(real_values(what, name, values, requirement=requirement, next_step=next_step), dtype=np.float64)
+def real_array(what: str, name: str, values: object, *, requirement: str, next_step: str = "") -> FloatArray:
+    """Numbers of any shape, copied as float64, each the nearest one; what is none is refused, unechoed."""
+    found = real_values(what, name, values, requirement=requirement, next_step=next_step)
+    try:
+        return np.array(found, dtype=np.float64)
+    except OverflowError:
+        refuse(what, name, requirement, f"{type(values).__name__}", next_step, ParameterTypeError)
 
 
 def numbers(what: str, name: str, values: Any) -> FloatArray:
@@ -120,31 +125,22 @@ def numbers(what: str, name: str, values: Any) -> FloatArray:
     return real_array(what, name, values, requirement="numbers")
 
 
+def exact_numbers(what: str, name: str, values: object) -> npt.NDArray[Any]:
+    """The same, none of them rounded."""
+    return _exact.canonical(real_values(what, name, values, requirement="numbers"))
+
+
 def level(what: str, value: object) -> float:
     """The level of an interval: a probability that leaves more than rounding on either side."""
     return number(what, "level", value, above=0.0, at_most=1.0 - 1e-12)
 
 
-def real_values(what: str, name: str, values: Any, *, requirement: str, next_step: str = "") -> npt.NDArray[Any]:
-    """The same as an array of whatever real type it has, not copied where it is one."""
-    try:
-        raw = np.asarray(values)
-    except (ValueError, TypeError):
-        raw = np.asarray(None)
-    if raw.dtype == object and all(
-        isinstance(v, Real) and not isinstance(v, bool | np.bool_) for v in raw.ravel().tolist()
-    ):
-        try:
-            raw = raw.astype(np.float64)
-        except (OverflowError, ValueError, TypeError):
-            raw = np.asarray(None)
-    if raw.dtype.kind not in "iuf" or (isinstance(values, list | tuple) and has_bool(values)):
+def real_values(what: str, name: str, values: object, *, requirement: str, next_step: str = "") -> npt.NDArray[Any]:
+    """Numbers of any shape as the exact numbers they are: see :func:`inbounds._exact.array`; unechoed."""
+    found = _exact.array(values)
+    if found is None:
         refuse(what, name, requirement, f"{type(values).__name__}", next_step, ParameterTypeError)
-    return raw
-
-
-def has_bool(values: Sequence[Any]) -> bool:
-    return any(has_bool(v) if isinstance(v, list | tuple) else isinstance(v, bool | np.bool_) for v in values)
+    return found
 
 
 def choice(what: str, name: str, value: object, options: Collection[str]) -> str:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy.special import log_ndtr, ndtri_exp
 
 from inbounds import _checks as check
+from inbounds import _exact
 from inbounds._checks import FloatArray
 from inbounds.domain import Box, Line
 from inbounds.errors import ParameterTypeError
@@ -44,7 +45,7 @@ class ErrorReport:
 class Errors(ABC):
     """Mean, variance and errors of a law around a true value, from its moments."""
 
-    _q: FloatArray
+    _q: npt.NDArray[Any]  # as exact as the true values were given
 
     @abstractmethod
     def _moments(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -55,7 +56,7 @@ class Errors(ABC):
         """The mass at the lower and at the upper end of the domain."""
 
     def mean(self) -> Any:
-        return (self._q + self._moments()[0])[()]
+        return _exact.total(self._q, self._moments()[0], lattice=False)[()]
 
     def var(self) -> Any:
         return self._moments()[1][()]
@@ -77,7 +78,7 @@ class Distribution(Errors):
     ``logpmf``/``pmf`` on integers, ``cdf``, ``sf``, ``ppf``, ``mean``, ``var``, ``std`` and ``error``.
     """
 
-    def __init__(self, family: str, domain: Line, scale: float, edges: str, q: FloatArray) -> None:
+    def __init__(self, family: str, domain: Line, scale: float, edges: str, q: npt.NDArray[Any]) -> None:
         self._family = family
         self._domain = domain
         self._scale = scale
@@ -86,7 +87,7 @@ class Distribution(Errors):
         ends = np.array(domain.pieces, dtype=np.float64)
         if edges != "truncate":
             ends = np.array([[-np.inf, np.inf]])
-        self._lo, self._hi = ends[:, 0] - q[..., None], ends[:, 1] - q[..., None]
+        self._lo, self._hi = (_exact.difference(ends[:, i], q[..., None]) for i in (0, 1))
         self._log_z = log_sum(self._log_mass(self._lo, self._hi))
 
     def __repr__(self) -> str:
@@ -101,20 +102,23 @@ class Distribution(Errors):
             return laplace.log_mass(a, b, self._scale, self._domain.lattice)
         return gaussian.piece_moments(np.array(0.0), a, b, self._scale, self._domain.lattice)[0]
 
-    def _log_below(self, x: FloatArray) -> FloatArray:
+    def _log_below(self, x: npt.NDArray[Any]) -> FloatArray:
         """ln P(noisy value <= x) before projection."""
-        top = np.minimum(self._hi, (x - self._q)[..., None])
+        return self._log_upto(_exact.difference(x, self._q))
+
+    def _log_upto(self, away: FloatArray) -> FloatArray:
+        """The same, from the distance from the true value."""
+        top = np.minimum(self._hi, away[..., None])
         if self._domain.lattice:
             top = np.floor(top)
         return log_sum(self._log_mass(self._lo, top)) - self._log_z
 
-    def _log_above(self, x: FloatArray) -> FloatArray:
-        bottom = np.maximum(self._lo, (x - self._q)[..., None])
-        if self._domain.lattice:
-            bottom = np.maximum(self._lo, np.floor((x - self._q)[..., None]) + 1.0)
+    def _log_above(self, x: npt.NDArray[Any]) -> FloatArray:
+        away = _exact.difference(x, self._q)[..., None]
+        bottom = np.maximum(self._lo, np.floor(away) + 1.0 if self._domain.lattice else away)
         return log_sum(self._log_mass(bottom, self._hi)) - self._log_z
 
-    def _cut(self, x: FloatArray) -> FloatArray:
+    def _cut(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The value below which noise lands at or below x after projection (clamped edges)."""
         cut = np.where(x < self._domain.lower, -np.inf, x)
         cut = np.where(x >= self._domain.upper, np.inf, cut)
@@ -136,12 +140,13 @@ class Distribution(Errors):
         for i, (low, high) in enumerate(pieces):
             for point, a, b in ((low, cuts[i], low), (high, high, cuts[i + 1])):
                 if math.isfinite(point):
-                    mass = np.exp(self._log_mass(a - self._q, b - self._q) - self._log_z)
+                    away = (_exact.difference(np.array(end), self._q) for end in (a, b))
+                    mass = np.exp(self._log_mass(*away) - self._log_z)
                     out.append((point, mass[()]))
         return tuple(out)
 
-    def _log_kernel(self, x: FloatArray) -> FloatArray:
-        y = (x - self._q) / self._scale
+    def _log_kernel(self, x: npt.NDArray[Any]) -> FloatArray:
+        y = _exact.difference(x, self._q) / self._scale
         if self._family == "laplace":
             unit = math.log(2.0 * self._scale)
             if self._domain.lattice:
@@ -154,24 +159,24 @@ class Distribution(Errors):
             check.refuse(
                 "Distribution", "logpdf", "used on continuous domains", self._domain, "Use logpmf on Integers."
             )
-        x = check.numbers("Distribution", "x", x)
+        x = check.exact_numbers("Distribution", "x", x)
         value = self._log_kernel(x) - self._log_z
-        inside = np.isfinite(x) if self._edges == "ignore" else self._domain.contains(x)
-        return np.where(inside, value, np.where(np.isnan(x), np.nan, -np.inf))[()]
+        inside = _exact.finite(x) if self._edges == "ignore" else self._domain.contains(x)
+        return np.where(inside, value, np.where(x != x, np.nan, -np.inf))[()]
 
     def logpmf(self, x: Any) -> Any:
         if not self._domain.lattice:
             check.refuse(
                 "Distribution", "logpmf", "used on Integers", self._domain, "Use logpdf on continuous domains."
             )
-        x = check.numbers("Distribution", "x", x)
+        x = check.exact_numbers("Distribution", "x", x)
         value = self._log_kernel(x) - self._log_z
-        whole = np.isfinite(x) & (x == np.floor(x))
+        whole = _exact.finite(x) & _exact.whole(x)
         inside = whole if self._edges == "ignore" else self._domain.contains(x)
         if self._edges == "clamp":
             value = np.where(x == self._domain.lower, self._log_below(x), value)
-            value = np.where(x == self._domain.upper, self._log_above(x - 1.0), value)
-        return np.where(inside, value, np.where(np.isnan(x), np.nan, -np.inf))[()]
+            value = np.where(x == self._domain.upper, self._log_above(x - 1), value)
+        return np.where(inside, value, np.where(x != x, np.nan, -np.inf))[()]
 
     def pdf(self, x: Any) -> Any:
         return np.exp(self.logpdf(x))
@@ -180,17 +185,17 @@ class Distribution(Errors):
         return np.exp(self.logpmf(x))
 
     def cdf(self, x: Any) -> Any:
-        x = check.numbers("Distribution", "x", x)
-        cut = np.where(np.isnan(x), 0.0, self._cut(x) if self._edges == "clamp" else x)
+        x = check.exact_numbers("Distribution", "x", x)
+        cut = np.where(x != x, 0.0, self._cut(x) if self._edges == "clamp" else x)
         below = np.minimum(np.exp(self._log_below(cut)), 1.0)
-        return np.where(np.isnan(x), np.nan, below)[()]
+        return np.where(x != x, np.nan, below)[()]
 
     def sf(self, x: Any) -> Any:
         """P(answer > x), accurate when small."""
-        x = check.numbers("Distribution", "x", x)
-        cut = np.where(np.isnan(x), 0.0, self._cut(x) if self._edges == "clamp" else x)
+        x = check.exact_numbers("Distribution", "x", x)
+        cut = np.where(x != x, 0.0, self._cut(x) if self._edges == "clamp" else x)
         above = np.minimum(np.exp(self._log_above(cut)), 1.0)
-        return np.where(np.isnan(x), np.nan, above)[()]
+        return np.where(x != x, np.nan, above)[()]
 
     def ppf(self, p: Any) -> Any:
         """The smallest answer x with cdf(x) >= p; NaN outside [0, 1]."""
@@ -202,14 +207,14 @@ class Distribution(Errors):
             value = self._domain.project(value)
         return np.where(valid, value, np.nan)[()]
 
-    def _inverse(self, p: FloatArray) -> FloatArray:
+    def _inverse(self, p: FloatArray) -> npt.NDArray[Any]:
         """The quantile before projection."""
         inner = np.where((p > 0.0) & (p < 1.0), p, 0.5)
         value = self._quantile_integer(inner) if self._domain.lattice else self._quantile(inner)
         # the ends themselves: no search by the cdf, which comes to 0 or 1 in floats long before, would stop there
         return np.where(p == 0.0, -np.inf, np.where(p == 1.0, np.inf, value))
 
-    def _quantile(self, p: FloatArray) -> FloatArray:
+    def _quantile(self, p: FloatArray) -> npt.NDArray[Any]:
         """Choose the piece, then invert within it."""
         share = np.exp(self._log_mass(self._lo, self._hi) - self._log_z[..., None])
         after = np.cumsum(share, axis=-1)
@@ -226,10 +231,10 @@ class Distribution(Errors):
         else:
             offset = _gaussian_quantile(part, lo, hi, self._scale)
         # near a finite end, count from the end: q + (lo - q) need not give lo back
-        value = self._q + offset
-        return np.where(part <= 0.0, self._q + lo, np.where(part >= 1.0, self._q + hi, value))
+        offset = np.where(part <= 0.0, lo, np.where(part >= 1.0, hi, offset))
+        return _exact.total(self._q, offset, lattice=False)
 
-    def _quantile_integer(self, p: FloatArray) -> FloatArray:
+    def _quantile_integer(self, p: FloatArray) -> npt.NDArray[Any]:
         reach = (laplace.FAR if self._family == "laplace" else gaussian.FAR) * self._scale + 2.0
         lo, hi = np.broadcast_to(self._lo[..., 0], p.shape), np.broadcast_to(self._hi[..., 0], p.shape)
         span = math.ceil(reach)
@@ -255,7 +260,7 @@ class Distribution(Errors):
 
         # Tables and rounding may be off: settle by the cdf itself, stepping away from the guess and then bisecting.
         def enough(j: FloatArray) -> npt.NDArray[np.bool_]:
-            return (np.exp(self._log_below(self._q + j)) >= p) | (j >= hi)
+            return (np.exp(self._log_upto(j)) >= p) | (j >= hi)
 
         low, high, step = np.maximum(k - 1.0, lo - 1.0), k, 1.0
         while not (settled := enough(high)).all():
@@ -269,13 +274,12 @@ class Distribution(Errors):
             middle = np.floor((low + high) / 2.0)
             good = enough(middle)
             low, high = np.where(good, low, middle), np.where(good, middle, high)
-        out: FloatArray = self._q + high
-        return out
+        return _exact.total(self._q, high, lattice=True)
 
     def _moments(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(mean - q, variance, mean absolute error) after projection."""
         ends = np.array(self._domain.pieces if self._edges != "ignore" else [(-np.inf, np.inf)], dtype=np.float64)
-        lo, hi = ends[:, 0] - self._q[..., None], ends[:, 1] - self._q[..., None]
+        lo, hi = (_exact.difference(ends[:, i], self._q[..., None]) for i in (0, 1))
         if self._domain.lattice and self._edges == "clamp":
             lo, hi = lo + 1.0, hi - 1.0
         zero = np.zeros_like(lo)
@@ -286,7 +290,7 @@ class Distribution(Errors):
         moments = laplace.piece_moments if self._family == "laplace" else gaussian.piece_moments
         log_mass, mean, var = moments(np.array(0.0), a, b, self._scale, self._domain.lattice)
         share = np.exp(log_mass - self._log_z[..., None])
-        points = [(np.asarray(point - self._q), np.asarray(mass)) for point, mass in self._all_atoms()]
+        points = [(_exact.difference(np.array(point), self._q), np.asarray(m)) for point, m in self._all_atoms()]
         if points:
             at = np.stack([np.broadcast_to(x, self._q.shape) for x, _ in points], axis=-1)
             share = np.concatenate([share, np.stack([m for _, m in points], axis=-1)], axis=-1)
@@ -353,8 +357,8 @@ class BoxDistribution:
     def __repr__(self) -> str:
         return f"<BoxDistribution on {self._box!r}>"
 
-    def _each(self, name: str, x: Any) -> FloatArray:
-        values = check.numbers("BoxDistribution", name, x)
+    def _each(self, name: str, x: Any) -> npt.NDArray[Any]:
+        values = check.exact_numbers("BoxDistribution", name, x)
         if values.ndim == 0 or values.shape[-1] != self._box.dimension:
             check.refuse(
                 "BoxDistribution",

@@ -11,13 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from numbers import Real
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from inbounds import _checks as check
+from inbounds import _exact
 from inbounds._checks import FloatArray
+from inbounds._exact import Number
 from inbounds.errors import ParameterError, ParameterTypeError
 
 __all__ = ["Box", "Domain", "Integers", "Interval", "Line", "Spans"]
@@ -39,22 +41,24 @@ def _ends(what: str, lower: object, upper: object) -> tuple[float, float]:
     return low, high
 
 
-def _scalar(x: object) -> float:
-    """A number as float, NaN for anything else (so that membership tests fail without raising)."""
-    if isinstance(x, np.ndarray) and x.ndim == 0:
-        x = x[()]
-    if isinstance(x, bool | np.bool_) or not isinstance(x, Real):
-        return math.nan
-    try:
-        value = float(x)
-    except OverflowError:
-        return math.nan
-    return value if value == x else math.nan  # 2**53 + 1 is not 2.0**53
+def _numbers(x: Any) -> Any:
+    """An array of numbers, exact; what are none as NumPy reads them."""
+    if isinstance(x, np.ndarray) and x.dtype == np.float64:
+        return x
+    found = _exact.array(x)
+    return np.asarray(x, dtype=np.float64) if found is None else _exact.canonical(found)
 
 
 def _nearest_whole(x: FloatArray) -> FloatArray:
     """The nearest whole number, ties down; whole numbers stay (subtracting 0.5 would move odd ones beyond 2**52)."""
     return np.where(x == np.floor(x), x, np.ceil(x - 0.5))
+
+
+def _moved(x: Number, lower: float, upper: float, lattice: bool) -> Number:
+    """The nearest number between the ends: a whole one where there are no others."""
+    if lattice and -math.inf < x < math.inf and x != math.floor(x):
+        x = math.ceil(Fraction(x) - Fraction(1, 2))
+    return min(max(x, lower), upper)  # in this order: NaN stays
 
 
 class Line:
@@ -82,11 +86,14 @@ class Line:
         return math.isfinite(self.lower) and math.isfinite(self.upper)
 
     def __contains__(self, x: object) -> bool:
-        return bool(self.contains(_scalar(x)))
+        found = _exact.exact(x)
+        return found is not None and self.holds(found)
 
     def contains(self, x: Any) -> Any:
         """Elementwise membership; NaN is outside."""
-        values = np.asarray(x, dtype=np.float64)
+        values = _numbers(x)
+        if values.dtype == object:
+            return _exact.each(self.holds, values).astype(bool)[()]
         inside = np.isfinite(values)
         pieces = self.pieces
         if len(pieces) <= _FEW:
@@ -99,26 +106,28 @@ class Line:
             inside &= values == np.floor(values)
         return inside
 
-    def contains_all(self, x: FloatArray) -> bool:
+    def contains_all(self, x: npt.NDArray[Any]) -> bool:
         """Whether every element belongs to the domain."""
-        if len(self.pieces) > 1 or x.size == 0:
+        x = _numbers(x)
+        if len(self.pieces) > 1 or x.size == 0 or x.dtype == object:
             return bool(np.all(self.contains(x)))
         least, most = np.min(x), np.max(x)  # NaN if any is
         inside = self.lower <= least and most <= self.upper and np.isfinite(least) and np.isfinite(most)
         return bool(inside and (not self.lattice or np.all(x == np.floor(x))))
 
-    def holds(self, x: float) -> bool:
-        """:meth:`contains` for one float, quickly."""
+    def holds(self, x: Number) -> bool:
+        """:meth:`contains` for one number, quickly."""
         pieces = self.pieces
         low, high = pieces[bisect_right(pieces, (x, math.inf)) - 1]
-        return low <= x <= high and math.isfinite(x) and not (self.lattice and x != math.floor(x))
+        return low <= x <= high and -math.inf < x < math.inf and not (self.lattice and x != math.floor(x))
 
     def project(self, x: Any) -> Any:
         """The nearest point of the domain, elementwise; ties go to the lower one. NaN stays NaN."""
-        values = np.asarray(x, dtype=np.float64)
-        if self.lattice:
-            values = _nearest_whole(values)
-        out = np.clip(values, self.lower, self.upper)
+        values = _numbers(x)
+        if values.dtype == object:
+            out = _exact.each(_moved, values, float(self.lower), float(self.upper), self.lattice)
+        else:
+            out = np.clip(_nearest_whole(values) if self.lattice else values, self.lower, self.upper)
         for (_, left), (right, _) in pairwise(self.pieces):
             middle = left + (right - left) / 2.0
             out = np.where((values > left) & (values < right), np.where(values <= middle, left, right), out)
@@ -379,10 +388,10 @@ class Box:
 
     def contains(self, x: Any) -> Any:
         """Whether each vector (last axis: coordinates) lies in the box; NaN is outside."""
-        values = np.asarray(x, dtype=np.float64)
-        inside = (values >= self.lower) & (values <= self.upper) & np.isfinite(values)
+        values = _numbers(x)
+        inside = np.asarray((values >= self.lower) & (values <= self.upper) & _exact.finite(values), dtype=bool)
         if self.integer:
-            inside &= values == np.floor(values)
+            inside &= _exact.whole(values)
         return inside.all(axis=-1)
 
     def contains_all(self, x: Any) -> bool:
@@ -396,17 +405,14 @@ class Box:
         return vectors
 
     def __contains__(self, x: object) -> bool:
-        try:
-            values = np.asarray(x)
-        except (TypeError, ValueError):
-            return False
-        if isinstance(x, list | tuple) and check.has_bool(x):
-            return False
-        return values.dtype.kind in "iuf" and values.shape == self.lower.shape and bool(self.contains(values))
+        values = _exact.array(x)
+        return values is not None and values.shape == self.lower.shape and bool(self.contains(values))
 
     def project(self, x: Any) -> Any:
         """The nearest point of the box, coordinate by coordinate. NaN stays NaN."""
-        values = np.asarray(x, dtype=np.float64)
+        values = _numbers(x)
+        if values.dtype == object:
+            return _exact.each(_moved, values, self.lower, self.upper, self.integer)
         return np.clip(_nearest_whole(values) if self.integer else values, self.lower, self.upper)
 
     def __eq__(self, other: object) -> bool:

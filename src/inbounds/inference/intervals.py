@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inbounds import _checks as check
+from inbounds import _exact
 from inbounds._checks import FloatArray
 from inbounds.domain import Box, Domain
 from inbounds.inference.crossing import Rows
@@ -112,9 +113,9 @@ def public(found: FloatArray, domain: Domain) -> Any:
     """A number for a number, whole numbers as such, and no -0.0."""
     if found.ndim == 0:
         return int(found) if domain.lattice else float(found) + 0.0
-    if domain.lattice and (domain.bounded or bool(np.all(np.abs(found) < 2.0**63))):
+    if domain.lattice and found.dtype != object and (domain.bounded or bool(np.all(np.abs(found) < 2.0**63))):
         return found.astype(np.int64)
-    return found + 0.0
+    return _exact.integers(found) if domain.lattice else found + 0.0
 
 
 # -- a mechanism, coordinate by coordinate

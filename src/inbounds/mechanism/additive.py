@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from inbounds import _checks as check
-from inbounds import privacy
+from inbounds import _exact, privacy
 from inbounds._checks import FloatArray
 from inbounds.calibration import EDGES, GUARANTEES, METHODS, Target, calibrate
 from inbounds.distribution import BoxDistribution, Distribution
@@ -136,7 +137,7 @@ class Additive(Mechanism):
     def _curve(self) -> privacy.Curve:
         return privacy.curve(self._family, self.domain, self.sensitivity, self.scale, self.edges)
 
-    def _law(self, true: FloatArray) -> Law:
+    def _law(self, true: npt.NDArray[Any]) -> Law:
         if isinstance(self.domain, Box):
             return BoxDistribution(self._family, self.domain, self.scale, self.edges, true)
         return self._marginal(None, true)
@@ -161,12 +162,13 @@ class Additive(Mechanism):
         if isinstance(self.domain, Box) or self.edges == "clamp":
             check.refuse(what, "pair_rdp", "used on one-dimensional domains, without clamping", self, "")
         order = check.number(what, "alpha", alpha, above=1.0, at_most=1e6)
-        first, second = (float(self._inside(x)) for x in (p, q))
-        if first == second:
+        first, second = (_exact.canonical(self._inside(x)).reshape(()) for x in (p, q))
+        gap = float(_exact.difference(second, first))
+        if gap == 0.0:
             return 0.0
         support = Support.of(self.domain) if self.edges == "truncate" else Support.line(self.domain.lattice)
         noise = (LaplaceOn if self._family == "laplace" else GaussianOn)(support, self.scale)
-        start, gap = first - support.origin, second - first
+        start = float(_exact.difference(first, np.array(support.origin)))
         if gap < 0.0:
             noise, start, gap = noise.reflected(), -start, -gap
         return float(noise.renyi(np.array([start]), np.array([gap]), order)[0])

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from inbounds import _checks as check
-from inbounds import inference, privacy
+from inbounds import _exact, inference, privacy
 from inbounds._checks import FloatArray
+from inbounds._exact import Number
 from inbounds.distribution import BoxDistribution, Distribution
 from inbounds.domain import Box, Domain, Integers, Interval, Spans
 from inbounds.errors import OutsideDomain, ParameterTypeError
@@ -81,10 +82,10 @@ class Mechanism:
     # -- its distribution and its draws
 
     def at(self, q: Any) -> Law:
-        """The output distribution for a true value (or an array of them)."""
-        return self._law(np.array(self._inside(q), dtype=np.float64))
+        """The output distribution for a true value (or an array of them), which is the exact number that it is."""
+        return self._law(np.array(_exact.canonical(self._inside(q))))
 
-    def _law(self, true: FloatArray) -> Law:
+    def _law(self, true: npt.NDArray[Any]) -> Law:
         """The output distribution for checked true values."""
         raise NotImplementedError
 
@@ -132,7 +133,8 @@ class Mechanism:
         Parameters
         ----------
         value : number or array
-            The true answer, inside the domain; for a Box the last axis holds the coordinates.
+            The true answer, inside the domain; for a Box the last axis holds the coordinates. Floats, integers of any
+            size, fractions, decimals and NumPy's numbers enter as the exact numbers they are.
         clip : bool
             Move a true answer outside the domain to its nearest end first. Refused on spans with holes, where that
             can move near answers apart.
@@ -140,12 +142,12 @@ class Mechanism:
         if not isinstance(clip, bool):
             check.refuse(type(self).__name__, "clip", "True or False", clip, "", ParameterTypeError)
         domain = self.domain
-        simple = isinstance(value, float) or (type(value) is int and abs(value) < 2**53)
+        simple = isinstance(value, float) or (type(value) is int and abs(value) < _exact.WHOLE)
         if simple and not clip and not isinstance(domain, Box) and domain.holds(value):
             return Release(self._public(self._sampler.one(value)), self)  # the common case, without NumPy's overhead
         true = self._inside(value, clip=clip)
         if true.ndim == 0 and not isinstance(domain, Box):
-            return Release(self._public(self._sampler.one(float(true))), self)
+            return Release(self._public(self._sampler.one(cast(Number, _exact.exact(true)))), self)
         return Release(self._public(self._sampler.draw(true, clip=clip)), self)
 
     def simulate(self, q: Any, *, size: int | tuple[int, ...] = 1, seed: int | None = None) -> Any:
@@ -160,17 +162,18 @@ class Mechanism:
         return self._public(drawn)
 
     def _public(self, drawn: Any) -> Any:
-        if isinstance(drawn, float):
+        if isinstance(drawn, float | int):
             return int(drawn) if self._whole_answers else drawn
         return self._whole(drawn) if self._whole_answers else drawn
 
-    def _whole(self, drawn: FloatArray) -> Any:
-        """Whole numbers as int64, in place; or as they are where a domain without bounds gave larger ones."""
+    def _whole(self, drawn: npt.NDArray[Any]) -> Any:
+        """Whole numbers as int64, in place; as Python's where a domain without bounds gave larger ones."""
         flat = drawn.reshape(-1)
-        whole = flat.view(np.int64)
         blocks = range(0, flat.size, _BLOCK)
-        if not self._bounded_answers and not all(np.all(np.abs(flat[i : i + _BLOCK]) < 2.0**63) for i in blocks):
-            return drawn
+        small = self._bounded_answers or all(np.all(np.abs(flat[i : i + _BLOCK]) < 2.0**63) for i in blocks)
+        if drawn.dtype == object or not small:
+            return _exact.integers(drawn)
+        whole = flat.view(np.int64)
         for i in blocks:
             whole[i : i + _BLOCK] = flat[i : i + _BLOCK].astype(np.int64)
         return drawn.view(np.int64)
@@ -268,7 +271,10 @@ class Mechanism:
         return inference.views_of(self)
 
     def _inside(self, value: Any, *, clip: bool = False) -> npt.NDArray[Any]:
-        """The true value as an array of numbers, checked without ever showing it; not copied, and not yet clipped."""
+        """The true value as an array of exact numbers, checked without ever showing it.
+
+        Neither copied, if it is of floats or integers, nor clipped.
+        """
         what = type(self).__name__
         array = check.real_values(what, "value", value, requirement="a number or an array of numbers")
         domain = self.domain
@@ -286,7 +292,7 @@ class Mechanism:
         block = max(1, _BLOCK // rows[:1].size) if rows.size else 1
         for start in range(0, len(rows), block):  # in parts: what is checked needs room
             part = rows[start : start + block]
-            if not domain.contains_all(np.clip(part, domain.lower, domain.upper) if clip else part):
+            if not domain.contains_all(_clipped(part, domain) if clip else part):
                 self._refuse_outside()
         return array
 
@@ -300,6 +306,12 @@ class Mechanism:
             f"{type(self).__name__}: value must lie in {self.domain!r}; it does not ({hint}). "
             "It is not shown: it is secret."
         )
+
+
+def _clipped(part: npt.NDArray[Any], domain: Domain) -> npt.NDArray[Any]:
+    if part.dtype != object:
+        return np.asarray(np.clip(part, domain.lower, domain.upper))
+    return _exact.each(lambda x, low, high: min(max(x, low), high), part, domain.lower, domain.upper)
 
 
 def check_domain(what: str, domain: Any) -> None:

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from inbounds import _checks as check
-from inbounds import inference, privacy
+from inbounds import _exact, inference, privacy
 from inbounds._checks import FloatArray
+from inbounds._exact import Number
 from inbounds.distribution import BoxDistribution, ErrorReport
 from inbounds.domain import Box
 from inbounds.errors import ParameterTypeError, UnreachableTarget
@@ -148,7 +149,7 @@ class Denoised(Mechanism):
             out[..., columns] = remap(x[..., columns])
         return out
 
-    def _law(self, true: FloatArray) -> Any:
+    def _law(self, true: npt.NDArray[Any]) -> Any:
         if not isinstance(self.domain, Box):
             return DenoisedLaw(self._remaps[0][0], true)
         marginals: list[Any] = [None] * self.domain.dimension
@@ -232,16 +233,17 @@ class _Estimating(Sampler):
         self.grid = mechanism.raw.grid
 
     def draw(self, q: npt.NDArray[Any], source: Source | None = None, *, clip: bool = False) -> FloatArray:
-        return self._mechanism._estimates(self._mechanism.raw._sampler.draw(q, source, clip=clip))
+        return self._mechanism._estimates(_exact.floats(self._mechanism.raw._sampler.draw(q, source, clip=clip)))
 
-    def one(self, q: float, source: Source | None = None) -> float:
-        return float(self._mechanism._estimates(np.array([self._mechanism.raw._sampler.one(q, source)]))[0])
+    def one(self, q: Number, source: Source | None = None) -> float:
+        drawn = _exact.nearest(self._mechanism.raw._sampler.one(q, source))
+        return float(self._mechanism._estimates(np.array([drawn]))[0])
 
 
 class DenoisedLaw:
     """The law of T(x) when the true value is ``q``: probabilities through the inverse of T, moments by integrals."""
 
-    def __init__(self, remap: Remap, q: FloatArray) -> None:
+    def __init__(self, remap: Remap, q: npt.NDArray[Any]) -> None:
         self._remap, self._channel, self._q = remap, remap.channel, q
         self._raw = remap.channel.law(q)
 
@@ -392,9 +394,10 @@ class DenoisedLaw:
         channel, shape, domain = self._channel, self._channel.shape, self._channel.domain
         if channel.listed is not None:
             at = self._q[..., None]
-            share, miss = channel.law(at).pmf(channel.listed), self._remap(channel.listed) - at
+            share, miss = channel.law(at).pmf(channel.listed), _exact.difference(self._remap(channel.listed), at)
             return tuple((share * e).sum(axis=-1) for e in (miss, miss * miss, np.abs(miss)))
-        q = self._q.reshape(-1)
+        exact = self._q.reshape(-1)
+        q = _exact.floats(exact)
         pieces = (self._within,) if channel.wide else domain.pieces
         breaks = self._remap.breaks
         if domain.lattice:  # what is clamped to an end is a sum of its own
@@ -410,7 +413,7 @@ class DenoisedLaw:
             )
         out = np.empty((3, q.size))
         for index, rule in panels.parts(q - shape.reach, q + shape.reach, 2.0 * shape.reach, _WHOLE):
-            out[:, index] = self._integrals(q[index], rule)
+            out[:, index] = self._integrals(q[index], exact[index], rule)
         return tuple(v.reshape(self._q.shape) for v in out)  # type: ignore[return-value]
 
     @property
@@ -419,16 +422,17 @@ class DenoisedLaw:
         low, high = self._remap.middle
         return (float(np.ceil(low)), float(np.ceil(high)) - 1.0) if self._channel.domain.lattice else (low, high)
 
-    def _integrals(self, q: FloatArray, rule: Rule) -> FloatArray:
+    def _integrals(self, q: FloatArray, exact: npt.NDArray[Any], rule: Rule) -> FloatArray:
+        """``q``: the floats nearest to the exact true values, which say where to look."""
         remap, lattice = self._remap, self._channel.domain.lattice
-        law, at = self._channel.law(q[:, None]), q[:, None]
-        cuts = np.concatenate([at - np.asarray(self._channel.shape.offsets), remap.roots(q)], axis=1)
+        law, at = self._channel.law(exact[:, None]), exact[:, None]
+        cuts = np.concatenate([q[:, None] - np.asarray(self._channel.shape.offsets), remap.roots(q)], axis=1)
         if lattice:
             cuts = np.floor(cuts)
         cuts = np.where(np.isfinite(cuts), cuts, np.inf)
         measure = Measure.of(rule, cuts, law.logpmf if lattice else law.logpdf)
         powers: Any = (lambda error: error, np.square, np.abs, np.ones_like)
-        sums = np.stack(measure.integrals(lambda x: remap(x) - at, powers)) * np.exp(measure.top)
+        sums = np.stack(measure.integrals(lambda x: _exact.difference(remap(x), at), powers)) * np.exp(measure.top)
         apart = list(law.atoms)
         if self._channel.wide:
             low, high = self._within
@@ -436,12 +440,12 @@ class DenoisedLaw:
             beyond = [(before, law.cdf(before)), (after, law.sf(high))]
             apart += [(point, mass) for point, mass in beyond if math.isfinite(point)]
         for point, mass in apart:
-            error = remap(np.array([point])) - q
+            error = _exact.difference(remap(np.array([point])), exact)
             sums += np.broadcast_to(mass, at.shape)[:, 0] * np.stack([power(error) for power in powers])
         return np.asarray(sums[:3] / sums[3])
 
     def mean(self) -> Any:
-        return (self._q + self._moments[0])[()]
+        return _exact.total(self._q, self._moments[0], lattice=False)[()]
 
     def var(self) -> Any:
         bias, square, _ = self._moments

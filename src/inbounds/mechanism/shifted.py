@@ -14,8 +14,10 @@ from functools import cached_property
 from typing import Any, Protocol, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from inbounds import _checks as check
+from inbounds import _exact
 from inbounds._checks import FloatArray
 from inbounds.distribution import Distribution
 from inbounds.domain import Box, Domain, Line
@@ -61,7 +63,7 @@ class Noise(Protocol):
 class ShiftedLaw(Distribution):
     """The law of the released value when the true value is ``q``: noise around it, projected."""
 
-    def __init__(self, noise: Noise, name: str, domain: Line, edges: str, q: FloatArray) -> None:
+    def __init__(self, noise: Noise, name: str, domain: Line, edges: str, q: npt.NDArray[Any]) -> None:
         self._noise = noise
         self._unit = noise.unit
         super().__init__(name, domain, math.nan, edges, q)
@@ -83,23 +85,23 @@ class ShiftedLaw(Distribution):
         out = np.where(low > 0.0, np.where(np.isneginf(start), -np.inf, apart), around)
         return np.where((low <= high) & (low < np.inf), out, -np.inf)
 
-    def _log_kernel(self, x: FloatArray) -> FloatArray:
-        return self._noise.log_density(x - self._q)
+    def _log_kernel(self, x: npt.NDArray[Any]) -> FloatArray:
+        return self._noise.log_density(_exact.difference(x, self._q))
 
-    def _inverse(self, p: FloatArray) -> FloatArray:
+    def _inverse(self, p: FloatArray) -> npt.NDArray[Any]:
         away = self._noise.inverse(np.minimum(p, 1.0 - p))
         if not self._domain.lattice:
-            return self._q + np.where(p < 0.5, -away, away)
+            return _exact.total(self._q, np.where(p < 0.5, -away, away), lattice=False)
         before_end = np.ceil(away) - 1.0
-        k = self._q + np.where(p > 0.5, before_end, -np.where(p > 0.0, np.floor(away), before_end))
+        k = np.where(p > 0.5, before_end, -np.where(p > 0.0, np.floor(away), before_end))
         for _ in range(4):  # the inverse may be off by a rounding: the cdf settles it
-            k = np.where(np.exp(self._log_below(k)) < p, k + 1.0, k)
-            k = np.where((p > 0.0) & (np.exp(self._log_below(k - 1.0)) >= p), k - 1.0, k)
-        return k
+            k = np.where(np.exp(self._log_upto(k)) < p, k + 1.0, k)
+            k = np.where((p > 0.0) & (np.exp(self._log_upto(k - 1.0)) >= p), k - 1.0, k)
+        return _exact.total(self._q, k, lattice=True)
 
     def _moments(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         ends = np.array(self._domain.pieces if self._edges == "clamp" else [(-np.inf, np.inf)], dtype=np.float64)
-        low, high = ends[:, 0] - self._q[..., None], ends[:, 1] - self._q[..., None]
+        low, high = (_exact.difference(ends[:, i], self._q[..., None]) for i in (0, 1))
         up, up_square = self._side(low, high)
         down, down_square = self._side(-high[..., ::-1], -low[..., ::-1])
         return up - down, up_square + down_square - np.square(up - down), up + down
@@ -187,7 +189,7 @@ class Shifted(Mechanism):
         around = np.concatenate([away, -away - self._noise.unit])
         return np.concatenate([first + around, second + around])
 
-    def _law(self, true: FloatArray) -> Law:
+    def _law(self, true: npt.NDArray[Any]) -> Law:
         return ShiftedLaw(self._noise, type(self).__name__, cast(Line, self.domain), self.edges, true)
 
     @cached_property

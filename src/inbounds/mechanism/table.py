@@ -7,6 +7,7 @@ Everything about it is exact: draws, probabilities and privacy come from the int
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
@@ -17,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from inbounds import _checks as check
-from inbounds import inference, privacy
+from inbounds import _exact, inference, privacy
 from inbounds._checks import FloatArray
+from inbounds._exact import Number
 from inbounds.distribution import Errors
 from inbounds.domain import Box, Domain, Integers, Interval, Line, Spans
 from inbounds.errors import ParameterTypeError
@@ -127,12 +129,16 @@ class Cells:
     def _edges(self) -> FloatArray:
         return padded(np.nextafter(self.starts[1:], -np.inf))
 
-    def row(self, q: FloatArray) -> Rows:
-        """Which cell each true value is in; the same work for all."""
+    def row(self, q: npt.NDArray[Any]) -> Rows:
+        """Which cell each true value is in; the same work for all that are floats."""
+        if q.dtype == object:
+            return _exact.each(self.row_of, q).astype(np.int64)
         return cast(Rows, locate(self._edges, q))
 
-    def row_of(self, q: float) -> int:
+    def row_of(self, q: Number) -> int:
         """The same for one value."""
+        if isinstance(q, Fraction) or abs(q) > _exact.WHOLE:
+            return max(bisect_right(self.starts.tolist(), q) - 1, 0)
         edges, found = self._edges.data, 0
         half = (self._edges.size + 1) // 2
         while half:
@@ -295,7 +301,7 @@ def _rounded_up(x: Fraction) -> float:
 class TableLaw(Errors):
     """The law of the answer for true values: probabilities of the points of the grid, in scipy's words."""
 
-    def __init__(self, table: Table, q: FloatArray) -> None:
+    def __init__(self, table: Table, q: npt.NDArray[Any]) -> None:
         self._table, self._q = table, q
         self._points, self._row = table._cells.points, table._cells.row(q)
 
@@ -356,7 +362,7 @@ class TableLaw(Errors):
 
     def _moments(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(mean - q, variance, mean absolute error)."""
-        share, away = self._table._shares[self._row], self._points - self._q[..., None]
+        share, away = self._table._shares[self._row], _exact.difference(self._points, self._q[..., None])
         bias = np.sum(share * away, axis=-1)
         return bias, np.sum(share * np.square(away - bias[..., None]), axis=-1), np.sum(share * np.abs(away), axis=-1)
 
@@ -377,11 +383,11 @@ class _TableSampler(Sampler):
         flat, out = q.reshape(-1), np.empty(q.size)
         bits = Keystream() if source is None else source
         for i in range(0, flat.size, _BLOCK):  # beyond the ends of the domain the outermost cells go on: clip or not
-            rows = self._cells.row(flat[i : i + _BLOCK].astype(np.float64))
+            rows = self._cells.row(_exact.canonical(flat[i : i + _BLOCK]))
             np.take(self._cells.points, self._laws.draw(rows, bits), out=out[i : i + _BLOCK])
         return out.reshape(q.shape)
 
-    def one(self, q: float, source: Source | None = None) -> float:
+    def one(self, q: Number, source: Source | None = None) -> float:
         return self._points[self._laws.one(self._cells.row_of(q), source)]
 
 
@@ -490,7 +496,7 @@ class Table(Mechanism):
             [[c / total for c in accumulate(row[::-1], initial=0)][::-1] for row in self._curve.rows.tolist()]
         )
 
-    def _law(self, true: FloatArray) -> Any:
+    def _law(self, true: npt.NDArray[Any]) -> Any:
         return TableLaw(self, true)
 
     @cached_property

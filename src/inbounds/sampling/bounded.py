@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from inbounds._exact import Number
 from inbounds.sampling import exact
 from inbounds.sampling.entropy import Source
 from inbounds.sampling.inversion import Frame, Work
@@ -29,7 +30,7 @@ class BoundedKernel(Laplace):
     def _walls_one(self, q: float) -> tuple[float, float]:
         return self._wall, self._wall
 
-    def settle(self, q: float, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
+    def settle(self, q: Number, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
         at = int(q) if self._discrete else Fraction(q)
         below = at - self._bound - (1 if self._discrete else 0)
         cells = exact.Cells(self._law(at), [(below, at + self._bound)])

@@ -15,6 +15,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Protocol
 
+from inbounds._exact import Number
+
 __all__ = ["Bits", "Cells", "DiscreteGaussian", "DiscreteLaplace", "Gaussian", "Laplace", "Law", "find"]
 
 Enclosure = tuple[int, int]
@@ -123,7 +125,7 @@ class Law(Protocol):
 class Laplace:
     """exp(-|y - q| / b), masses in units of b."""
 
-    def __init__(self, q: float, scale: float) -> None:
+    def __init__(self, q: Number, scale: float) -> None:
         self.q, self.b = Fraction(q), Fraction(scale)
 
     def below(self, edge: Fraction | float, P: int) -> Enclosure:
@@ -139,7 +141,7 @@ class Laplace:
 class Gaussian:
     """The normal density around q, masses in units of the whole."""
 
-    def __init__(self, q: float, scale: float) -> None:
+    def __init__(self, q: Number, scale: float) -> None:
         self.q, self.sigma = Fraction(q), Fraction(scale)
 
     def below(self, edge: Fraction | float, P: int) -> Enclosure:
@@ -245,6 +247,8 @@ class GaussianTails:
         """Phi(-x) + phi(x) sum of B_2r(1/2) / (2r)! He_(2r-1)(x) / sigma**(2r), with x = (j - 1/2) / sigma."""
         sigma, y = self.sigma, Fraction(2 * j - 1, 2)
         x = y / sigma
+        if x * x > 4 * (P + 2):  # the sum is below Phi(-(x - 1 / (2 sigma))) < exp(-(x - 1/128)**2 / 2) < 2**-P
+            return 0, 1
         lo, hi = normal_half(x, P)
         lo, hi = (1 << P - 1) - hi, (1 << P - 1) - lo
         orders = 1
@@ -320,13 +324,14 @@ class Cells:
         found = self._sums.get(P)
         if found is None:
             reach, last = self.law.reach(P), len(self.pieces)
-            first = bisect_left(self.pieces, self.law.q - reach, hi=last - 1, key=lambda piece: piece[1])
-            stop = max(bisect_right(self.pieces, self.law.q + reach, key=lambda piece: piece[0]), first + 1)
+            low, high = (-math.inf, math.inf) if reach == math.inf else (self.law.q - reach, self.law.q + reach)
+            first = bisect_left(self.pieces, low, hi=last - 1, key=lambda piece: piece[1])
+            stop = max(bisect_right(self.pieces, high, key=lambda piece: piece[0]), first + 1)
             starts = [self.law.below(a, P) for a, _ in self.pieces[first:stop]]
             ends = [self.law.below(b, P) for _, b in self.pieces[first:stop]]
-            low = [0, *(e[0] - s[1] for s, e in zip(starts, ends, strict=True))]
-            high = [int(first > 0), *(e[1] - s[0] for s, e in zip(starts, ends, strict=True))]
-            found = range(first, stop), list(accumulate(low)), list(accumulate(high)), starts
+            lows = [0, *(e[0] - s[1] for s, e in zip(starts, ends, strict=True))]
+            highs = [int(first > 0), *(e[1] - s[0] for s, e in zip(starts, ends, strict=True))]
+            found = range(first, stop), list(accumulate(lows)), list(accumulate(highs)), starts
             self._sums[P] = found
         return found
 

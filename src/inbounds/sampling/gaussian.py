@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from inbounds._checks import FloatArray
+from inbounds._exact import Number
 from inbounds.sampling import exact, normal
 from inbounds.sampling.entropy import Source
 from inbounds.sampling.grid import Guide, locate, padded, positions
@@ -157,7 +158,7 @@ class Gaussian:
         whole = round(x)
         return round_one(whole, t * frame.ratio + (x - whole), frame)
 
-    def settle(self, q: float, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
+    def settle(self, q: Number, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
         law = self._law(int(q) if self._discrete else q)
         return settle_piece(self.frame.at(coordinate), law, guess, words, source, discrete=self._discrete)
 
@@ -237,7 +238,7 @@ class GaussianBySums:
             return None
         return within(int(q) + (low if right else -low), frame.first, frame.last)
 
-    def settle(self, q: float, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
+    def settle(self, q: Number, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
         law = exact.DiscreteGaussian(int(q), self._tails)
         return settle_piece(self.frame.at(coordinate), law, guess, words, source, discrete=True)
 
@@ -345,7 +346,7 @@ class GaussianOnSpans:
         position = round_one(whole, t * frame.ratio + (x - whole), frame)
         return None if position is None else within(position, self._first[piece], self._last[piece])
 
-    def settle(self, q: float, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
+    def settle(self, q: Number, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
         return self._settler(self._law(q), guess, words, source)
 
 
@@ -487,7 +488,7 @@ class GaussianOnManySpans:
         position = round_one(whole, t * frame.ratio + (x - whole), frame)
         return None if position is None else within(position, self._first[j], self._last[j])
 
-    def settle(self, q: float, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
+    def settle(self, q: Number, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
         return self._settler(self._law(q), guess, words, source)
 
 

@@ -92,6 +92,7 @@ class Grid:
     def __init__(self, ends: FloatArray, step: float) -> None:
         self.step = step
         self.first, self.last = positions(ends[:, 0], ends[:, 1], step)
+        self._ends: list[tuple[float, float]] = list(zip(self.first.tolist(), self.last.tolist(), strict=True))
         # a position in a hole goes to the nearer side, ties down
         left, right = self.last[:-1], self.first[1:]
         cuts = left + np.floor((right - left) / 2.0)
@@ -106,9 +107,10 @@ class Grid:
         out: FloatArray = np.minimum(np.maximum(k, first), last)
         return out
 
-    def project_one(self, k: float) -> float:
-        piece = bisect_left(self._cut_list, k)
-        return float(min(max(k, self.first[piece]), self.last[piece]))
+    def project_one(self, k: float | int) -> float | int:
+        """The same for one position, which may be a whole number beyond all floats."""
+        first, last = self._ends[bisect_left(self._cut_list, k)]
+        return min(max(k, first), last)
 
 
 def padded(table: FloatArray) -> FloatArray:

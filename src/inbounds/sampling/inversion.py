@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inbounds._checks import FloatArray
+from inbounds._exact import Number
 from inbounds.sampling import exact, normal
 from inbounds.sampling.entropy import Source, Words
 from inbounds.sampling.grid import positions
@@ -145,7 +146,7 @@ class Kernel(Protocol):
     def one(self, q: float, n: int) -> float | None:
         """The grid position for one first word, or None where more is needed to be sure."""
 
-    def settle(self, q: float, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
+    def settle(self, q: Number, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
         """The grid position by integers."""
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from inbounds._checks import FloatArray
+from inbounds._exact import Number
 from inbounds.numerics import linear_recurrence
 from inbounds.sampling import exact
 from inbounds.sampling.entropy import Source
@@ -170,7 +171,7 @@ class Laplace:
         t = v * frame.ratio
         return round_one(whole, x - whole - t if right else x - whole + t, frame)
 
-    def settle(self, q: float, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
+    def settle(self, q: Number, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
         law = self._law(int(q) if self._discrete else q)
         return settle_piece(self.frame.at(coordinate), law, guess, words, source, discrete=self._discrete)
 
@@ -294,7 +295,7 @@ class LaplaceOnSpans:
         position = round_one(whole, x - whole - t if right else x - whole + t, frame)
         return None if position is None else within(position, self._first[piece], self._last[piece])
 
-    def settle(self, q: float, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
+    def settle(self, q: Number, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
         return self._settler(self._law(q), guess, words, source)
 
 
@@ -409,7 +410,7 @@ class LaplaceOnShortSpans:
         position = round_one(int(whole[piece]), part[piece] - t if right else part[piece] + t, frame)
         return None if position is None else within(position, self._first[piece], self._last[piece])
 
-    def settle(self, q: float, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
+    def settle(self, q: Number, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
         return self._settler(self._law(q), guess, words, source)
 
 

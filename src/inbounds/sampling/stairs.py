@@ -14,6 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from inbounds._exact import Number
 from inbounds.noise.staircase import Stairs
 from inbounds.sampling import exact
 from inbounds.sampling.entropy import Source
@@ -121,7 +122,7 @@ class StairsKernel:
         whole = round(x)
         return round_one(whole, x - whole + t, frame)
 
-    def settle(self, q: float, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
+    def settle(self, q: Number, coordinate: int | None, guess: float, words: list[int], source: Source) -> int:
         law = StairsLaw(int(q) if self._discrete else Fraction(q), self._noise)
         return settle_piece(self.frame, law, guess, words, source, discrete=self._discrete)
 
