@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ def test_the_answer_is_drawn_by_the_mechanism(monkeypatch: pytest.MonkeyPatch) -
     found = run_json(f"release {AGE} --level 0.8 --edges clamp --clip --value {TRUE}")
     ((mechanism, value, clip, made),) = seen
     assert mechanism == Laplace.calibrate(ib.Interval(0, 120), sensitivity=0.5, epsilon=0.3, edges="clamp")
-    assert (value, clip) == (float(TRUE), True)
+    assert (value, clip) == (Decimal(TRUE), True)
     assert found["value"] == made.value
     assert (found["interval"]["lower"], found["interval"]["upper"]) == made.interval(0.8)
     assert found["mechanism"]["python"] == repr(mechanism)
@@ -198,7 +199,7 @@ def test_a_terminal_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(options, "getpass", lambda prompt: asked.append(prompt) or TRUE)
     monkeypatch.setattr(options.sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
-    assert options.secret(None, None, ib.Interval(0, 120)) == float(TRUE)
+    assert options.secret(None, None, ib.Interval(0, 120)) == Decimal(TRUE)
     assert asked == ["True value (not shown): "]
 
 

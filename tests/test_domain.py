@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
-from fractions import Fraction
 import pickle
 import subprocess
 import sys
+from fractions import Fraction
 from typing import Any
 
 import numpy as np

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "FARTHEST",
     "LARGEST",
     "WHOLE",
     "Number",
@@ -39,7 +40,8 @@ Numbers = npt.NDArray[Any]
 
 #: Whole numbers up to here are all floats.
 WHOLE = 2**53
-_FARTHEST = 1e150
+#: Differences are no larger, so that they have squares; no scale is near it.
+FARTHEST = 1e150
 _FLOATS = {float, np.float16, np.float32, np.float64}
 _BOOLS = {bool, np.bool_}
 LARGEST = sys.float_info.max  #: of all floats
@@ -126,7 +128,8 @@ def _of(found: list[Any]) -> Numbers:
 
 def each(rule: Callable[..., object], *arrays: Any) -> Numbers:
     """The rule for every element, as an array of objects."""
-    return np.asarray(np.frompyfunc(rule, len(arrays), 1)(*arrays), dtype=object)
+    with np.errstate(all="ignore"):  # NumPy looks at flags that Python's arithmetic sets
+        return np.asarray(np.frompyfunc(rule, len(arrays), 1)(*arrays), dtype=object)
 
 
 def floats(x: Numbers) -> npt.NDArray[np.float64]:
@@ -155,7 +158,7 @@ def _is_whole(x: Number) -> bool:
 
 
 def difference(x: Numbers | int | Fraction, y: Numbers) -> npt.NDArray[np.float64]:
-    """x - y: of floats as floats are subtracted, of others the float nearest to it (of a size that has a square)."""
+    """x - y: of floats as floats are subtracted, of others the float nearest to it."""
     if isinstance(x, int | Fraction) or x.dtype == object or y.dtype == object:  # NumPy makes one object a scalar
         return each(_minus, x, y).astype(np.float64)
     return np.asarray(x - y, dtype=np.float64)
@@ -163,12 +166,12 @@ def difference(x: Numbers | int | Fraction, y: Numbers) -> npt.NDArray[np.float6
 
 def _minus(x: Number, y: Number) -> float:
     if -math.inf < x < math.inf and -math.inf < y < math.inf:
-        return min(max(nearest(Fraction(x) - Fraction(y)), -_FARTHEST), _FARTHEST)
+        return min(max(nearest(Fraction(x) - Fraction(y)), -FARTHEST), FARTHEST)
     return nearest(x) - nearest(y)
 
 
 def total(x: Numbers, y: npt.NDArray[np.float64], *, lattice: bool) -> Numbers:
-    """x + y: of floats as floats are added, else exact on whole numbers (``lattice``) and the nearest float on reals."""
+    """x + y: of floats as they are added, else exact on whole numbers (``lattice``) and the nearest float on reals."""
     if x.dtype != object:
         found = np.asarray(x + y)
         if not (lattice and np.any(np.isfinite(found) & (np.abs(found) > WHOLE))):
@@ -177,6 +180,6 @@ def total(x: Numbers, y: npt.NDArray[np.float64], *, lattice: bool) -> Numbers:
     def plus(a: Number, b: float) -> Number:
         if not math.isfinite(b):
             return b
-        return _float_or(int(a) + int(b)) if lattice else nearest(Fraction(a) + Fraction(b))
+        return int(a) + int(b) if lattice else nearest(Fraction(a) + Fraction(b))
 
     return _of(each(plus, x, y).ravel().tolist()).reshape(np.broadcast_shapes(x.shape, y.shape))

@@ -121,6 +121,10 @@ class Line:
         low, high = pieces[bisect_right(pieces, (x, math.inf)) - 1]
         return low <= x <= high and -math.inf < x < math.inf and not (self.lattice and x != math.floor(x))
 
+    def moved(self, anchor: Fraction) -> Line:
+        """The domain with numbers counted from another one than 0; far ends are rounded, and farther ones nearer."""
+        return _MovedLine(self, anchor)
+
     def project(self, x: Any) -> Any:
         """The nearest point of the domain, elementwise; ties go to the lower one. NaN stays NaN."""
         values = _numbers(x)
@@ -132,6 +136,24 @@ class Line:
             middle = left + (right - left) / 2.0
             out = np.where((values > left) & (values < right), np.where(values <= middle, left, right), out)
         return out[()]
+
+
+class _MovedLine(Line):
+    """See :meth:`Line.moved`; ends may be of any size."""
+
+    def __init__(self, line: Line, anchor: Fraction) -> None:
+        away = _exact.difference(np.array(line.pieces), np.array(anchor, dtype=object))
+        self._pieces = tuple((low, high) for low, high in away.tolist())
+        self._lattice = line.lattice
+        self.lower, self.upper = self._pieces[0][0], self._pieces[-1][1]
+
+    @property
+    def pieces(self) -> tuple[tuple[float, float], ...]:
+        return self._pieces
+
+    @property
+    def lattice(self) -> bool:
+        return self._lattice
 
 
 @dataclass(frozen=True)

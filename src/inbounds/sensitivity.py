@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from inbounds import _checks as check
+from inbounds import _exact
 from inbounds._checks import FloatArray
 from inbounds.domain import Box, Domain, Line, decimal_width
 from inbounds.errors import ParameterTypeError
@@ -23,15 +24,20 @@ _ADVICE = "Pass the largest change one record can cause."
 _CAPPED = "No answer can move farther than the domain is wide: sensitivity is capped by the domain; pass {!r}."
 
 
+def _from_above(found: float, given: object) -> float:
+    """A limit as a float that is not below the number given, where that is no float."""
+    exact = _exact.exact(given)
+    return math.nextafter(found, math.inf) if exact is not None and found < exact else found
+
+
 @dataclass(frozen=True)
 class _Norm:
     value: float
 
     def __post_init__(self) -> None:
         name = type(self).__name__
-        object.__setattr__(
-            self, "value", check.number(name, "value", self.value, above=0.0, at_most=check.LARGEST, next_step=_ADVICE)
-        )
+        found = check.number(name, "value", self.value, above=0.0, at_most=check.LARGEST, next_step=_ADVICE)
+        object.__setattr__(self, "value", _from_above(found, self.value))
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,8 @@ class L0:
 
     def __init__(self, count: int, *, linf: float) -> None:
         object.__setattr__(self, "count", check.whole("L0", "count", count, at_least=1, at_most=2**53))
-        object.__setattr__(self, "linf", check.number("L0", "linf", linf, above=0.0, next_step=_ADVICE))
+        found = check.number("L0", "linf", linf, above=0.0, next_step=_ADVICE)
+        object.__setattr__(self, "linf", _from_above(found, linf))
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,7 @@ class PerCoordinate:
         array = check.vector("PerCoordinate", "values", values, next_step="Pass one limit per coordinate.")
         if not ((array >= 0.0).all() and (array > 0.0).any()):
             check.refuse("PerCoordinate", "values", "non-negative and not all 0", values, _ADVICE)
-        object.__setattr__(self, "values", tuple(array.tolist()))
+        object.__setattr__(self, "values", tuple(map(_from_above, array.tolist(), values)))
 
 
 Sensitivity = float | L1 | L2 | Linf | L0 | PerCoordinate
@@ -86,7 +93,7 @@ def resolve(what: str, sensitivity: Any, domain: Domain) -> Sensitivity:
     delta = check.number(what, "sensitivity", sensitivity, above=0.0, next_step=_ADVICE)
     if not check.SMALLEST <= delta <= check.LARGEST:
         check.refuse(what, "sensitivity", f"from {check.SMALLEST!r} to {check.LARGEST!r}", delta, "Rescale the answer.")
-    delta = _capped(what, "sensitivity", delta, domain)
+    delta = min(_from_above(_capped(what, "sensitivity", delta, domain), sensitivity), float(domain.width))
     if domain.lattice and delta != math.floor(delta):
         check.refuse(
             what,

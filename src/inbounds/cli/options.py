@@ -13,6 +13,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
+from decimal import Decimal
 from getpass import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
@@ -24,7 +25,7 @@ from typer.core import TyperCommand, TyperGroup
 from inbounds import _checks as check
 from inbounds.advice import CRITERIA, LOSSES
 from inbounds.calibration import EDGES, GUARANTEES
-from inbounds.domain import Box, Domain, Integers, Interval
+from inbounds.domain import Box, Domain, Integers, Interval, Line
 from inbounds.errors import LedgerConflict, LedgerCorrupt, ParameterError, ParameterTypeError
 from inbounds.mechanism import Additive, Gaussian, Laplace
 from inbounds.sensitivity import L0, L1, L2, Linf, PerCoordinate
@@ -473,6 +474,12 @@ def point(text: str, domain: Domain) -> Any:
     return found if isinstance(domain, Box) else found[0]
 
 
+def _exactly(text: str, line: Line) -> Decimal | float:
+    """The number that a text says, not a float near it; but an end of the domain, which was a text too, is that end."""
+    found = Decimal(text)
+    return next((end for piece in line.pieces for end in piece if Decimal(repr(end)) == found), found)
+
+
 def secret(value: str | None, source: Path | None, domain: Domain) -> Any:
     """The true value, from an option, a file or standard input; no message ever shows it."""
     if value is not None and source is not None:
@@ -485,11 +492,12 @@ def secret(value: str | None, source: Path | None, domain: Domain) -> Any:
         text = getpass("True value (not shown): ") if sys.stdin.isatty() else sys.stdin.read()
     words = text.replace(",", " ").split()
     wanted = getattr(domain, "dimension", 1)
-    numbers = []
-    for word in words[: wanted + 1]:
+    numbers: list[Decimal | float] = []
+    for i, word in enumerate(words[:wanted]):
+        line = domain.coordinate(i) if isinstance(domain, Box) else domain
         try:
-            numbers.append(float(word))
-        except ValueError:
+            numbers.append(_exactly(word, line))
+        except ArithmeticError:
             words = []
     if len(words) != wanted:
         form = "one number, as 41.3" if wanted == 1 else f"{wanted} numbers, one for each coordinate"

@@ -427,7 +427,10 @@ def span(mechanism: Mechanism, value: Any, lower: Any, upper: Any) -> list[tuple
 
     The ends are rounded outwards, but not beyond the domain.
     """
-    digits = max(0, 3 - math.floor(math.log10(np.min(mechanism.scale)))) if not mechanism._whole_answers else 0
+    if mechanism._whole_answers:
+        each = zip(*(np.atleast_1d(v).tolist() for v in (value, lower, upper)), strict=True)
+        return [(f"{x}", f"from {a} to {b}") for x, a, b in each]
+    digits = max(0, 3 - math.floor(math.log10(np.min(mechanism.scale))))
     unit, domain = 10.0**digits, mechanism.domain
     low = np.maximum(np.floor(np.asarray(lower, dtype=np.float64) * unit) / unit, domain.lower)
     high = np.minimum(np.ceil(np.asarray(upper, dtype=np.float64) * unit) / unit, domain.upper)

@@ -8,14 +8,18 @@ those of the answer as it is released, on its grid, and both ends are rounded ou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from inbounds import _checks as check
 from inbounds import _exact
 from inbounds._checks import FloatArray
+from inbounds._exact import Number
 from inbounds.domain import Box, Domain
 from inbounds.inference.crossing import Rows
 from inbounds.inference.posterior import LARGEST
@@ -30,6 +34,7 @@ ESTIMATES = ("mle", "median-unbiased", "posterior-mean", "posterior-median")
 
 #: One view for each kind of coordinate of a mechanism, with the coordinates that are of it.
 Views = list[tuple[View, Rows]]
+Use = Callable[[View, FloatArray, FloatArray], tuple[FloatArray, ...]]
 
 # -- what mechanisms call
 
@@ -40,7 +45,7 @@ def interval(mechanism: Mechanism, value: Any, level: Any) -> tuple[Any, Any]:
     return invert(mechanism, x, x, level)
 
 
-def invert(mechanism: Mechanism, x_low: FloatArray, x_high: FloatArray, level: Any) -> tuple[Any, Any]:
+def invert(mechanism: Mechanism, x_low: npt.NDArray[Any], x_high: npt.NDArray[Any], level: Any) -> tuple[Any, Any]:
     """The interval from P(answer >= x_low) and P(answer <= x_high).
 
     For what is made of an answer by a function that grows with it: x_low and x_high are then the smallest and the
@@ -69,20 +74,20 @@ def estimate(mechanism: Mechanism, value: Any, how: Any, prior: Any) -> Any:
     return public(likeliest[0], mechanism.domain)
 
 
-def balanced(mechanism: Mechanism, x_low: FloatArray, x_high: FloatArray) -> Any:
+def balanced(mechanism: Mechanism, x_low: npt.NDArray[Any], x_high: npt.NDArray[Any]) -> Any:
     """The true value under which smaller and larger answers are equally likely; the two x as in :func:`invert`."""
     found = _over(mechanism, lambda seen, low, high: (seen.balanced(low, high),), x_low, x_high)
     return public(found[0], mechanism.domain)
 
 
-def released(mechanism: Mechanism, value: Any) -> FloatArray:
-    """A released value or an array of them, checked: the mechanism must be able to give it."""
+def released(mechanism: Mechanism, value: Any) -> npt.NDArray[Any]:
+    """A released value or an array of them, exact and checked: the mechanism must be able to give it."""
     what, domain = type(mechanism).__name__, mechanism.domain
-    x = check.real_array(what, "value", value, requirement="a released value or an array of them")
+    wanted = "a released value or an array of them"
+    x = np.array(_exact.canonical(check.real_values(what, "value", value, requirement=wanted)))
     if isinstance(domain, Box) and (x.ndim == 0 or x.shape[-1] != domain.dimension):
         check.refuse(what, "value", f"of shape (..., {domain.dimension})", f"shape {x.shape}", "")
-    near = (np.abs(x) <= LARGEST) | domain.bounded
-    possible = np.asarray(mechanism._possible(x)) & (near.all(axis=-1) if isinstance(domain, Box) else near)
+    possible = np.asarray(mechanism._possible(x))
     if not possible.all():
         shown = x[tuple(np.argwhere(~possible)[0])].tolist()
         check.refuse(what, "value", f"an answer that this mechanism can give, on {domain!r}", shown, "")
@@ -90,29 +95,52 @@ def released(mechanism: Mechanism, value: Any) -> FloatArray:
 
 
 def _over(
-    mechanism: Mechanism,
-    use: Callable[[View, FloatArray, FloatArray], tuple[FloatArray, ...]],
-    x_low: FloatArray,
-    x_high: FloatArray,
-) -> tuple[FloatArray, ...]:
+    mechanism: Mechanism, use: Use, x_low: npt.NDArray[Any], x_high: npt.NDArray[Any]
+) -> tuple[npt.NDArray[Any], ...]:
     """Ask every view of the mechanism, and put the answers together."""
     if not isinstance(mechanism.domain, Box):
-        found = use(mechanism._views[0][0], x_low.reshape(-1), x_high.reshape(-1))
+        found = _ask(mechanism._views[0][0], use, x_low.reshape(-1), x_high.reshape(-1))
         return tuple(part.reshape(x_low.shape) for part in found)
-    out: list[FloatArray] = []
+    out: list[npt.NDArray[Any]] = []
     for seen, columns in mechanism._views:
         low, high = x_low[..., columns], x_high[..., columns]
-        found = use(seen, low.reshape(-1), high.reshape(-1))
+        found = _ask(seen, use, low.reshape(-1), high.reshape(-1))
         out = out or [np.empty(x_low.shape) for _ in found]
-        for whole, part in zip(out, found, strict=True):
-            whole[..., columns] = part.reshape(low.shape)
+        for i, part in enumerate(found):
+            out[i] = out[i] if part.dtype != object else out[i].astype(object)
+            out[i][..., columns] = part.reshape(low.shape)
     return tuple(out)
 
 
-def public(found: FloatArray, domain: Domain) -> Any:
+def _ask(seen: View, use: Use, x_low: npt.NDArray[Any], x_high: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+    """Ask one view. Answers for which float64 is too coarse are counted from themselves, one at a time."""
+    low, high = _exact.floats(x_low), _exact.floats(x_high)
+    coarse = np.abs(low) > (_exact.WHOLE / 2 if seen.lattice else math.inf if seen.domain.bounded else LARGEST)
+    far = coarse & np.isfinite(low) & (x_low == x_high)
+    if not far.any():
+        return use(seen, low, high)
+    zero = np.zeros(1)
+    found = use(seen, np.where(far, seen.domain.project(0.0), low), np.where(far, seen.domain.project(0.0), high))
+    out = tuple(part.astype(object if seen.lattice else np.float64) for part in found)
+    for j in np.flatnonzero(far).tolist():
+        anchor = Fraction(x_low[j])
+        for i, end in enumerate(use(seen.moved(anchor), zero, zero)):
+            out[i][j] = _absolute(Fraction(float(end[0])) + anchor, seen.lattice, outwards=(-1, 1)[i] * (len(out) > 1))
+    return out
+
+
+def _absolute(x: Fraction, lattice: bool, *, outwards: int) -> Number:
+    """A whole number, or the nearest float not above (-1) or not below (1) it."""
+    if lattice:
+        return int(x)
+    found = _exact.nearest(x)
+    return math.nextafter(found, outwards * math.inf) if (x - Fraction(found)) * outwards > 0 else found
+
+
+def public(found: npt.NDArray[Any], domain: Domain) -> Any:
     """A number for a number, whole numbers as such, and no -0.0."""
     if found.ndim == 0:
-        return int(found) if domain.lattice else float(found) + 0.0
+        return int(found.item()) if domain.lattice else float(found) + 0.0
     if domain.lattice and found.dtype != object and (domain.bounded or bool(np.all(np.abs(found) < 2.0**63))):
         return found.astype(np.int64)
     return _exact.integers(found) if domain.lattice else found + 0.0

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from inbounds._checks import FloatArray
+from inbounds.distribution import Distribution
 from inbounds.domain import Line
 from inbounds.inference.crossing import CLOSE, FEW, Crossing, Rows
 from inbounds.noise.masses import GaussianMasses, LaplaceMasses, Masses, WholeGaussianMasses, normal_mass
@@ -55,7 +56,7 @@ def view(mechanism: Mechanism, domain: Line, step: float, i: int | None) -> View
     if family not in _FAMILIES:
         return View(domain, step, edges, law, unit=unit)
     kind = _Walled if family == "laplace" and len(domain.pieces) == 1 else _Truncated
-    return kind(domain, step, edges, law, unit=unit, family=family)
+    return kind(domain, step, edges, family, unit=unit)
 
 
 class View:
@@ -74,6 +75,7 @@ class View:
 
     def __init__(self, domain: Line, step: float, edges: str, law: Callable[[FloatArray], Any], *, unit: float) -> None:
         self.domain, self.edges, self.law, self.unit, self.lattice = domain, edges, law, unit, domain.lattice
+        self.step = step
         ends = np.array(domain.pieces, dtype=np.float64)
         self.lo, self.hi, self.ends = ends[:, 0], ends[:, 1], ends.reshape(-1)
         first, last = positions(self.lo, self.hi, step)
@@ -83,6 +85,14 @@ class View:
         if edges == "clamp":
             cuts = (last[:-1] + np.floor((first[1:] - last[:-1]) / 2.0) + 0.5) * step  # as the sampler projects
             self._bottom, self._top = np.append(-np.inf, cuts), np.append(cuts, np.inf)
+
+    def moved(self, anchor: Fraction) -> View:
+        """The same with answers and true values counted from an answer."""
+        step = self.step if self.lattice else max(self.step, math.ulp(float(anchor)))  # it was rounded to a float
+        return self._on(self.domain.moved(anchor), step)
+
+    def _on(self, domain: Line, step: float) -> View:
+        return type(self)(domain, step, self.edges, self.law, unit=self.unit)
 
     # -- answers and true values
 
@@ -277,9 +287,12 @@ class _Truncated(View):
 
     _growing = True
 
-    def __init__(self, *args: Any, family: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, domain: Line, step: float, edges: str, family: str, *, unit: float) -> None:
+        super().__init__(domain, step, edges, partial(Distribution, family, domain, unit, edges), unit=unit)
         self._family = family
+
+    def _on(self, domain: Line, step: float) -> View:
+        return type(self)(domain, step, self.edges, self._family, unit=self.unit)
 
     @cached_property
     def _noise(self) -> Masses:

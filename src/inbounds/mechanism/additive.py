@@ -168,7 +168,8 @@ class Additive(Mechanism):
             return 0.0
         support = Support.of(self.domain) if self.edges == "truncate" else Support.line(self.domain.lattice)
         noise = (LaplaceOn if self._family == "laplace" else GaussianOn)(support, self.scale)
-        start = float(_exact.difference(first, np.array(support.origin)))
+        line = np.isinf([support.lo[0], support.hi[-1]]).all() and support.convex  # then all places are alike
+        start = 0.0 if line else float(_exact.difference(first, np.array(support.origin)))
         if gap < 0.0:
             noise, start, gap = noise.reflected(), -start, -gap
         return float(noise.renyi(np.array([start]), np.array([gap]), order)[0])

@@ -254,11 +254,11 @@ class Mechanism:
         """How answers treat the ends of the domain; what never leaves it by itself counts as truncated."""
         return str(getattr(self, "edges", "truncate"))
 
-    def _possible(self, x: FloatArray) -> Any:
+    def _possible(self, x: npt.NDArray[Any]) -> Any:
         """Which values (of a Box: vectors) can be answers."""
         if self._edges != "ignore":
             return self.domain.contains(x)
-        possible = np.isfinite(x) & ((x == np.floor(x)) | (not self._whole_answers))
+        possible = _exact.finite(x) & (_exact.whole(x) | (not self._whole_answers))
         return possible.all(axis=-1) if isinstance(self.domain, Box) else possible
 
     @cached_property

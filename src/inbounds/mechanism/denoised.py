@@ -186,8 +186,8 @@ class Denoised(Mechanism):
         """All answers of the other mechanism that lead to a value of one coordinate."""
         return next(remap for remap, columns in self._remaps if (coordinate or 0) in columns).seen(value)
 
-    def _possible(self, x: FloatArray) -> Any:
-        domain, listed = self.domain, self._channels[0].listed
+    def _possible(self, x: npt.NDArray[Any]) -> Any:
+        domain, listed, x = self.domain, self._channels[0].listed, _exact.floats(x)
         if listed is not None:
             return np.isin(x, self._estimates(listed))
         if self._remaps[0][0].whole or not domain.lattice:
@@ -197,11 +197,11 @@ class Denoised(Mechanism):
 
     def posterior(self, value: Any, prior: Any = None) -> Posterior | BoxPosterior:
         """The distribution of the true value given a released one; see :meth:`Mechanism.posterior`."""
-        return posterior(self, inference.released(self, value), prior)
+        return posterior(self, _exact.floats(inference.released(self, value)), prior)
 
     def interval(self, value: Any, level: float = 0.95) -> tuple[Any, Any]:
         """A confidence interval for the true value: the hull of those of all raw answers that lead to this value."""
-        released = inference.released(self, value)
+        released = _exact.floats(inference.released(self, value))
         listed = self._channels[0].listed
         if listed is None:
             return inference.invert(self.raw, *self._raw_range(released), level)
@@ -218,7 +218,7 @@ class Denoised(Mechanism):
             return inference.public(np.asarray(self.posterior(value).mode()), self.domain)
         if self._channels[0].listed is not None:
             check.refuse(type(self).__name__, "how", "another one for a table of answers", how, "Use its raw answers.")
-        return inference.balanced(self.raw, *self._raw_range(inference.released(self, value)))
+        return inference.balanced(self.raw, *self._raw_range(_exact.floats(inference.released(self, value))))
 
 
 def _rebuild(raw: Mechanism, loss: str, prior: Any, integer: bool) -> Denoised:

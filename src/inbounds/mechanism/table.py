@@ -520,11 +520,11 @@ class Table(Mechanism):
 
     # -- what an answer says about the true value
 
-    def _possible(self, x: FloatArray) -> Any:
+    def _possible(self, x: npt.NDArray[Any]) -> Any:
         return np.isin(x, self._cells.points[np.any(self._curve.given, axis=0)])
 
     def _columns(self, value: Any) -> Rows:
-        return np.searchsorted(self._cells.points, inference.released(self, value))
+        return np.searchsorted(self._cells.points, _exact.floats(inference.released(self, value)))
 
     def interval(self, value: Any, level: float = 0.95) -> tuple[Any, Any]:
         """A confidence interval (lower, upper) for the true value, inside the domain, from a released value.
@@ -558,7 +558,7 @@ class Table(Mechanism):
         from inbounds.inference.posterior import Posterior
         from inbounds.inference.prior import Prior
 
-        x = inference.released(self, value)
+        x = _exact.floats(inference.released(self, value))
         beside = (x, x) if self.domain.lattice else (np.nextafter(x, -np.inf), np.nextafter(x, np.inf))
         return Posterior(Channel(self), Prior.of(cast(Line, self.domain), prior), [beside])
 
