@@ -628,13 +628,15 @@ def test_a_sensitivity_that_is_no_float_is_not_taken_as_a_smaller_one(given: Any
 
 
 def test_the_command_reads_and_prints_numbers_exactly() -> None:
-    options = "release laplace --integers 0 inf --scale 0.01 --sensitivity 1 --edges ignore"  # hardly any noise
+    options = "release laplace --integers 0 inf --sensitivity 1 --epsilon 60 --edges ignore"  # hardly any noise
     for true in (2**53 + 1, 2**60 + 129, 2**200 + 1):
         assert json.loads(run(f"{options} --value {true} --json").stdout)["value"] == true
         shown = run(f"{options} --value {true}").stdout
         assert f"{true}" in shown
-    outside = run("release laplace --integers 0 9007199254740992 --scale 1 --sensitivity 1 --value 9007199254740993")
+    outside = run(
+        "release laplace --integers 0 9007199254740992 --sensitivity 1 --epsilon 1 --edges clamp --value 9007199254740993"
+    )
     assert outside.exit_code != 0
     assert "9007199254740993" not in outside.output
-    at_end = run("release laplace --interval 0 0.3 --scale 1 --sensitivity 0.1 --value 0.3 --json")
+    at_end = run("release laplace --interval 0 0.3 --sensitivity 0.1 --epsilon 1 --value 0.3 --json")
     assert 0 <= json.loads(at_end.stdout)["value"] <= 0.3
