@@ -23,7 +23,7 @@ class Release:
     Attributes
     ----------
     value : int, float or array
-        Inside the domain; whole numbers are Python ints (or an int64 array) on Integers.
+        Inside the domain; whole numbers are Python ints on Integers, in arrays int64 or, beyond, Python ints.
     mechanism : Mechanism
         With its domain, scale and sensitivity: all that is public about the release.
     """
