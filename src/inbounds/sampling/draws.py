@@ -101,6 +101,9 @@ class LineSampler(Sampler):
 
     def _answer(self, k: float | int, coordinate: int | None = None) -> float | int:
         """What is released at a position."""
+        if -_exact.WHOLE <= k <= _exact.WHOLE:
+            position = float(k) if self._clamp is None else self._clamp.project_one(k)
+            return position * self.grid + 0.0
         return _valued(k, None if self._clamp is None else self._clamp.project_one, self.grid, self._lattice)
 
 
@@ -275,7 +278,10 @@ def _run(
         whole = max(1, min(chunk, q.size) // coordinates)  # vectors in a chunk
         frame = frame.repeated(whole)
         hull = (np.tile(hull[0], whole), np.tile(hull[1], whole), np.tile(hull[2], whole))
-    hopeless, simple = _is_hopeless(kernel), q.dtype.kind == "f" and bool(np.all(np.isposinf(hull[2])))
+    hopeless = _is_hopeless(kernel)
+    # whether every true value is a float that kernels are for
+    held = q.dtype.kind == "f" or (q.dtype != object and bool(np.all(np.abs(hull[:2]) <= _exact.WHOLE)))
+    simple = held and bool(np.all(np.isposinf(hull[2])))
     large: dict[int, int] = {}
     buffers = borrow(min(chunk, q.size))
     try:
