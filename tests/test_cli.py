@@ -237,7 +237,7 @@ def test_a_bug_is_called_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(result.stdout)["error"]["type"] == "RuntimeError"
 
 
-@pytest.mark.parametrize(("how", "said"), [(KeyboardInterrupt, ""), (EOFError, "Error: Stopped.")])
+@pytest.mark.parametrize(("how", "said"), [(KeyboardInterrupt, "Error: Stopped."), (EOFError, "Error: Stopped.")])
 def test_stopped_from_the_keyboard(monkeypatch: pytest.MonkeyPatch, how: type[BaseException], said: str) -> None:
     def stopped(*_: Any, **__: Any) -> Any:
         raise how

@@ -519,7 +519,7 @@ def test_too_much_for_all_is_refused_for_all() -> None:
     assert "has room" not in text.split("All together")[1]
 
 
-def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, at: int) -> None:
+def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException, at: int) -> None:
     """The draw number ``at`` fails."""
     whole, calls = Request.run, []
 
@@ -539,7 +539,11 @@ def test_what_was_answered_before_a_failure_is_kept(monkeypatch: pytest.MonkeyPa
     assert result.exit_code == 6
     assert [reply["name"] for reply in found["answers"]] == ["people"]
     assert (found["error"]["type"], found["error"]["spent"]) == ("QueryFailed", True)
-    for words in ("Its price is spent nevertheless.", "In question 'age' of questions.toml.", "is shown: 1 of 3."):
+    for words in (
+        "Its price is spent nevertheless: epsilon 0.5 in",
+        "In question 'age' of questions.toml.",
+        "is shown: 1 of 3.",
+    ):
         assert words in found["error"]["message"]
     assert found["budget"]["spent"] == {"epsilon": 0.7}
     assert found["cost"] == {"epsilon": 0.2}
@@ -555,6 +559,17 @@ def test_what_was_answered_before_a_failure_is_kept(monkeypatch: pytest.MonkeyPa
     assert result.stderr.splitlines()[-1].startswith("Error: query: the engine failed.")
 
 
+def test_what_was_answered_before_ctrl_c_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch, KeyboardInterrupt(), 2)
+    result = run("query questions.toml --json")
+    found = json.loads(result.stdout)
+    assert result.exit_code == 6
+    assert [reply["name"] for reply in found["answers"]] == ["people"]
+    assert found["error"]["spent"] is True
+    for words in ("Stopped. Its price is spent nevertheless: epsilon 0.5 in", "is shown: 1 of 3."):
+        assert words in found["error"]["message"]
+
+
 @pytest.mark.parametrize("asked", ["--count-units", "--suggest-bounds age"])
 def test_what_is_paid_and_not_answered_has_an_exit_code(
     scope: Any, asked: str, monkeypatch: pytest.MonkeyPatch
@@ -565,7 +580,7 @@ def test_what_is_paid_and_not_answered_has_an_exit_code(
         failing(patched, QueryFailed("query: the engine failed."), 1)
         failed = run_json(line, code=6)["error"]
     assert (failed["type"], failed["spent"]) == ("QueryFailed", True)
-    assert failed["message"].endswith("Its price is spent nevertheless.")
+    assert failed["message"].endswith("Its price is spent nevertheless: epsilon 0.2 in the scope 'visits'.")
     with monkeypatch.context() as patched:
         failing(patched, ValueError(SECRET), 1)
         result = run(f"{line} --json")

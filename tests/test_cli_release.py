@@ -291,7 +291,7 @@ def test_what_lies_outside_is_refused_after_the_price_is_paid(ledger: Ledger) ->
     found = run_json(f"release {words} < true.txt", code=6)["error"]
     assert (found["type"], found["spent"]) == ("OutsideDomain", True)
     assert "Use --clip" in found["message"]
-    assert "Its price is spent nevertheless." in found["message"]
+    assert "Its price is spent nevertheless: epsilon 0.3 in the scope 'visits'." in found["message"]
     assert ledger.scope("visits").spent() == {"epsilon": 0.3}
     assert len(ledger.scope("visits").unfinished()) == 1
     assert "unfinished" in run("budget show budget.db").stdout
@@ -412,11 +412,11 @@ def test_a_changed_ledger_is_found(ledger: Ledger) -> None:
     ledger._store.transaction(tamper)
     result = run("budget verify budget.db")
     assert result.exit_code == 1
-    assert "visits: head: the chain ends at record 2, its end was recorded as 3" in result.stdout
+    assert "has 3 records, but" in result.stdout
     assert "Do not spend from it" in result.stdout
     found = run_json("budget verify budget.db --heads heads.json", code=1)
     assert found["ok"] is False
-    assert {p["kind"] for p in found["problems"]} == {"head", "rollback"}
+    assert [p["kind"] for p in found["problems"]] == ["rollback"]
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "nothing", '{"heads": {"visits": 3}}', '{"heads": []}'])
@@ -577,7 +577,7 @@ def completed(typed: str) -> list[str]:
     ("typed", "offered"),
     [
         ("inbounds comp", ["compare"]),
-        ("inbounds budget ", ["create", "show", "history", "verify", "export"]),
+        ("inbounds budget ", ["create", "show", "history", "verify", "accept", "export"]),
         ("inbounds plot t", ["tradeoff"]),
         ("inbounds release ga", ["gaussian"]),
         ("inbounds release laplace --interval 0 --le", ["--level", "--ledger"]),

@@ -22,7 +22,7 @@ import pytest
 
 import inbounds as ib
 from inbounds.errors import BudgetExceeded, LedgerConflict, LedgerCorrupt, LedgerError, LedgerUnavailable
-from inbounds.ledger import Ledger, log, postgres, schema, sqlite, writers
+from inbounds.ledger import Ledger, head, log, postgres, schema, sqlite, writers
 from tests.ledger_support import budget, event, on_disk, spend, total, units
 from tests.postgres import NOBODY, Server
 
@@ -87,9 +87,11 @@ def test_the_database_of_something_else_is_refused_and_left_alone(tmp_path: Path
 def test_a_newer_schema_is_refused_and_left_alone(place: str, tmp_path: Path) -> None:
     with Ledger.open(place) as ledger:
         spend(ledger.scope(budget=budget(2)))
-        ledger._store.transaction(lambda tx: tx.write("UPDATE inbounds_meta SET value = '3' WHERE name = 'schema'"))
+        known = int(ledger._store.transaction(version))
+        write = f"UPDATE inbounds_meta SET value = '{known + 1}' WHERE name = 'schema'"
+        ledger._store.transaction(lambda tx: tx.write(write))
     before = files(tmp_path)
-    with pytest.raises(LedgerUnavailable, match=r"its schema is 3, this one knows up to 2. Upgrade"):
+    with pytest.raises(LedgerUnavailable, match=rf"its schema is {known + 1}, this one knows up to {known}. Upgrade"):
         Ledger.open(place)
     assert files(tmp_path) == before
 
@@ -117,7 +119,7 @@ def test_an_older_schema_is_brought_up_to_date(place: str, monkeypatch: pytest.M
             ledger._store.transaction(lambda tx: tx.write("UPDATE inbounds_record SET at = at"))  # no guards yet
     with Ledger.open(place) as ledger:
         scope = ledger.scope(budget=budget(5))
-        assert ledger._store.transaction(version) == "2"
+        assert ledger._store.transaction(version) == ("2" if place.startswith("postgresql") else "3")
         assert scope.spend(event(), lambda: "new", key="k") == "old"
         assert [record.reservation for record in scope.unfinished()] == [lost.id]
         spend(scope, 3)
@@ -461,7 +463,7 @@ def test_one_flush_does_for_all_who_wait(tmp_path: Path, monkeypatch: pytest.Mon
         with ThreadPoolExecutor(6) as pool:
             waiting = [pool.submit(scope.reserve, event()) for _ in range(6)]
             made: Any = ledger._store
-            while made._log._asked < made._log._flushed + 6:
+            while made._log._asked.count < made._log._flushed.count + 6:
                 time.sleep(0.01)
             assert not any(told.done() for told in waiting)
             go.set()
@@ -503,7 +505,8 @@ def test_after_a_failed_flush_nothing_is_built_on_a_hole(tmp_path: Path, monkeyp
     path, image = tmp_path / "ledger.db", tmp_path / "image"
     image.mkdir()
     first = Ledger.open(path)
-    shutil.copyfile(path, image / "ledger.db")  # no checkpoint comes before the end
+    for name in ("ledger.db", "ledger.db.head"):
+        shutil.copyfile(tmp_path / name, image / name)  # no checkpoint comes before the end
     disk = Disk(tmp_path / "ledger.db-wal", monkeypatch)
     scope = first.scope(budget=budget(20))
     spend(scope, 2)
@@ -529,12 +532,19 @@ def test_what_was_acknowledged_is_in_the_files_as_they_were_flushed(
     path, image = tmp_path / "ledger.db", tmp_path / "image"
     image.mkdir()
     real = writers.flush
+    between: list[Path] = []
 
-    def keep(fd: int) -> None:
-        real(fd)
-        shutil.copyfile(tmp_path / "ledger.db-wal", image / "ledger.db-wal")
+    def keep(name: str) -> Callable[[int], None]:
+        def flush(fd: int) -> None:
+            real(fd)
+            shutil.copyfile(tmp_path / name, image / name)
+            if (image / "ledger.db").exists():
+                between.append(shutil.copytree(image, tmp_path / f"between{len(between)}"))
 
-    monkeypatch.setattr(log, "flush", keep)
+        return flush
+
+    monkeypatch.setattr(log, "flush", keep("ledger.db-wal"))
+    monkeypatch.setattr(head, "flush", keep("ledger.db.head"))
     with Ledger.open(path) as ledger:
         scope = ledger.scope(budget=budget(20))
         shutil.copyfile(path, image / "ledger.db")  # no checkpoint comes before the end
@@ -543,6 +553,11 @@ def test_what_was_acknowledged_is_in_the_files_as_they_were_flushed(
             check_image(image, tmp_path / f"after{i}a", i + 1, i)
             reservation.commit(i)
             check_image(image, tmp_path / f"after{i}b", i + 1, i + 1)
+    monkeypatch.undo()
+    assert len(between) >= 24
+    for folder in between:  # also where the log is on the disk and its head is not yet; the other way round is refused
+        with Ledger.open(folder / "ledger.db", create=False) as found:
+            assert found.verify().ok
 
 
 def check_image(image: Path, copy: Path, reserved: int, committed: int) -> None:
@@ -558,7 +573,7 @@ def test_a_file_that_was_removed_or_replaced(tmp_path: Path) -> None:
     with Ledger.open(path) as ledger:
         scope = ledger.scope(budget=budget(9))
         spend(scope)
-        for name in ("ledger.db", "ledger.db-wal", "ledger.db-shm"):
+        for name in ("ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.db.head"):
             (tmp_path / name).rename(tmp_path / f"moved-{name}")
         with pytest.raises(LedgerUnavailable, match=r"there is no ledger at|removed or replaced"):
             scope.reserve(event())
@@ -609,7 +624,7 @@ def test_a_log_that_others_ended_is_an_error_and_no_loss(tmp_path: Path, end: st
     path.read_bytes()  # what nobody should do here: it drops the locks of this process
     assert script(ELSEWHERE, str(path), "3").split() == ["5", "True"]
     for act in (lambda: scope.reserve(event()), scope.spent, lambda: Ledger.open(path), lambda: idle.scope("new")):
-        with pytest.raises(LedgerUnavailable, match=r"the write-ahead log of .* was removed while in use"):
+        with pytest.raises(LedgerUnavailable, match=r"the write-ahead log of .* was removed or cut short while in use"):
             act()
     script(ELSEWHERE, str(path), "4", end)
     ledger.close()  # and does not end the log that a killed process left
@@ -621,7 +636,7 @@ def test_a_log_that_others_ended_is_an_error_and_no_loss(tmp_path: Path, end: st
 def test_a_log_that_is_removed_during_a_commit(tmp_path: Path) -> None:
     ledger = Ledger.open(tmp_path / "ledger.db")
     ledger.scope(budget=budget(2))
-    with pytest.raises(LedgerUnavailable, match="was removed while in use") as caught:
+    with pytest.raises(LedgerUnavailable, match="was removed or cut short while in use") as caught:
         ledger._store.transaction(lambda tx: (tmp_path / "ledger.db-wal").unlink())
     assert caught.value.recorded is None
     ledger.close()
@@ -639,7 +654,7 @@ def test_a_connection_is_closed_in_turn_but_not_at_any_price(tmp_path: Path, mon
         begins = time.monotonic()
         ledger.close()
         assert time.monotonic() - begins >= 0.2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger.db", "ledger.db.lock"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger.db", "ledger.db.head", "ledger.db.lock"]
 
 
 def test_a_database_of_something_else_with_a_log_is_left_alone(tmp_path: Path) -> None:
@@ -775,7 +790,7 @@ def test_a_ledger_that_is_forgotten_at_a_fork_holds_nothing_up(tmp_path: Path) -
 def test_a_forgotten_ledger_is_closed(tmp_path: Path) -> None:
     spend(Ledger.open(tmp_path / "ledger.db").scope(budget=budget(2)))
     gc.collect()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger.db", "ledger.db.lock"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger.db", "ledger.db.head", "ledger.db.lock"]
 
 
 # ---------------------------------------------------------------- a reservation whose ledger is lost

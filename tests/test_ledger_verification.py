@@ -145,8 +145,8 @@ def test_nothing_begins_or_ends_twice(ledger: Ledger) -> None:
         ("DELETE FROM inbounds_record WHERE scope = 3 AND seq = 1", {"sequence", "hash"}),
         ("DELETE FROM inbounds_record WHERE scope = 3 AND seq = 3", {"sequence", "hash"}),
         ("DELETE FROM inbounds_record WHERE scope = 3 AND seq = 2", {"sequence", "hash", "order", "total", "link"}),
-        ("DELETE FROM inbounds_record WHERE scope = 3 AND seq = 5", {"head"}),
-        ("DELETE FROM inbounds_record WHERE scope = 3 AND seq > 3", {"head", "total", "link"}),
+        ("DELETE FROM inbounds_record WHERE scope = 3 AND seq = 5", {"head", "rollback"}),
+        ("DELETE FROM inbounds_record WHERE scope = 3 AND seq > 3", {"head", "total", "link", "rollback"}),
         ("DELETE FROM inbounds_record WHERE scope = 2 AND seq = 3", {"head", "total", "link"}),
         ("DELETE FROM inbounds_record WHERE scope = 1 AND seq = 3", {"head", "link"}),
         ("UPDATE inbounds_scope SET used = '[0]' WHERE id = 3", {"total"}),
@@ -166,7 +166,8 @@ def test_nothing_begins_or_ends_twice(ledger: Ledger) -> None:
 )
 def test_a_change_is_found(filled: Ledger, statement: str, expected: set[str]) -> None:
     execute(filled, statement)
-    assert kinds(filled.verify()) == expected
+    on_a_server = {"rollback"} if filled.place.startswith("postgresql") else set()  # nothing there lies beside it
+    assert kinds(filled.verify()) == expected - on_a_server
 
 
 @on_disk
@@ -362,11 +363,12 @@ def test_a_higher_charge_than_todays_is_no_fault(filled: Ledger) -> None:
 # ---------------------------------------------------------------- heads kept elsewhere
 
 
-def test_an_older_copy_put_back_is_found_by_the_heads_kept(tmp_path: Path) -> None:
+def test_an_older_copy_put_back_with_its_head_is_found_by_the_heads_kept(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     with Ledger.open(path) as ledger:
         fill(ledger)
-    shutil.copy(path, tmp_path / "copy.db")
+    for end in ("", ".head"):
+        shutil.copy(tmp_path / f"ledger.db{end}", tmp_path / f"copy.db{end}")
     with Ledger.open(path) as ledger:
         spend(ledger.scope(("visits", "bob")))
         ledger.scope("new", budget=budget(1))
@@ -374,7 +376,8 @@ def test_an_older_copy_put_back_is_found_by_the_heads_kept(tmp_path: Path) -> No
         assert ledger.verify(kept).ok
         spend(ledger.scope("new"))
         assert ledger.verify(kept).ok, "what comes later is no fault"
-    shutil.copy(tmp_path / "copy.db", path)
+    for end in ("", ".head"):
+        shutil.copy(tmp_path / f"copy.db{end}", tmp_path / f"ledger.db{end}")
     with Ledger.open(path) as ledger:
         assert ledger.verify().ok, "by itself an old ledger is a good one"
         found = ledger.verify(kept)

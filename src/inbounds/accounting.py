@@ -302,6 +302,11 @@ def _filter_charge(rule: _Filter, event: Event) -> Vector:
 # ---------------------------------------------------------------- what users hold
 
 
+def in_words(amounts: dict[str, float], *, up: bool = True) -> str:
+    """Privacy for a message, rounded up (what is spent) or down (what is left)."""
+    return " and ".join(f"{name} {rounded(x, up=up, digits=9)}" for name, x in amounts.items())
+
+
 @dataclass(frozen=True, repr=False)
 class Budget:
     """How much may be released in all: ``Budget(epsilon=3)``, ``Budget(epsilon=3, delta=1e-9)`` or ``Budget(rho=0.5)``.
@@ -416,15 +421,10 @@ class Budget:
         rule, used, charge = self._rule, self._counted(used), self._counted(charge)
         spent, asked, left = rule.spent(used), rule.spent(charge), rule.remaining(used)
         lacking = rule.shortfall(used, charge)
-
-        def told(amounts: dict[str, float], *, upwards: bool) -> str:
-            shown = [f"{name} {rounded(x, up=upwards, digits=9)}" for name, x in amounts.items()]
-            return " and ".join(shown)
-
         message = (
-            f"{self!r}: there is no room for this release. It needs {told(asked, upwards=True)}; "
-            f"left for one release: {told(left, upwards=False)}; spent: {told(spent, upwards=True)}; "
-            f"short by {told({k: v for k, v in lacking.items() if v > 0.0} or lacking, upwards=True)}."
+            f"{self!r}: there is no room for this release. It needs {in_words(asked)}; "
+            f"left for one release: {in_words(left, up=False)}; spent: {in_words(spent)}; "
+            f"short by {in_words({k: v for k, v in lacking.items() if v > 0.0} or lacking)}."
         )
         if lacking.get("delta"):
             message += f" Releases with a delta of their own may use {self.own:g} of delta; own= sets this share."

@@ -15,6 +15,7 @@
     └── LedgerError                         what a budget ledger raises
         ├── LedgerUnavailable (OSError)     it cannot be read or written now: locked, full, read-only, newer, gone
         ├── LedgerCorrupt     (ValueError)  it is not a ledger, or damaged
+        │   └── LedgerRolledBack            it lacks what was acknowledged: its log is gone, or it is an older copy
         └── LedgerConflict    (ValueError)  what is asked contradicts what is recorded
 """
 
@@ -28,6 +29,7 @@ __all__ = [
     "LedgerConflict",
     "LedgerCorrupt",
     "LedgerError",
+    "LedgerRolledBack",
     "LedgerUnavailable",
     "MissingColumn",
     "MissingExtra",
@@ -123,6 +125,17 @@ class LedgerUnavailable(LedgerError, OSError):
 
 class LedgerCorrupt(LedgerError, ValueError):
     """The file or database is not a ledger, or is damaged."""
+
+
+class LedgerRolledBack(LedgerCorrupt):
+    """A ledger lacks records that were acknowledged: its log was removed or cut, or an older copy was put back.
+
+    ``records`` is how many it has.
+    """
+
+    def __init__(self, message: str, *, records: int) -> None:
+        super().__init__(message)
+        self.records = records
 
 
 class LedgerConflict(LedgerError, ValueError):

@@ -139,12 +139,12 @@ class Run:
         report = Report((), self.inquiry.level, {"epsilon": found.epsilon}, scope.spent(), scope.remaining(), kept)
         output.print_rows([*rows, ("reason", found.reason), *report.facts()])
 
-    def answers(self, *, made: str) -> tuple[Report, Exception | None]:
+    def answers(self, *, made: str) -> tuple[Report, BaseException | None]:
         """Pay and ask, one plan after the other; with the error that ended it early, if there was one."""
         inquiry, scope = self.inquiry, self.data.scope
         self._refuse_too_much()
         replies: list[Reply] = []
-        problem: Exception | None = None
+        problem: BaseException | None = None
         names = [asked.name for asked in inquiry.asked]
         several = len(names) > 1
         with output.steps(names) if several else output.working("asking") as step:
@@ -155,7 +155,7 @@ class Run:
                 try:
                     with located(asked.place), unseen():
                         found = plan.run(key=key)
-                except InboundsError as error:
+                except (InboundsError, KeyboardInterrupt) as error:
                     if not replies:
                         raise
                     error.add_note(f"{PARTLY}: {len(replies)} of {len(names)}.")

@@ -26,7 +26,8 @@ from inbounds.cli.options import (
     writable,
 )
 from inbounds.cli.program import NEGATIVE, examples
-from inbounds.errors import LedgerCorrupt, ParameterError
+from inbounds.cli.words import spoken
+from inbounds.errors import LedgerCorrupt, LedgerRolledBack, ParameterError
 from inbounds.ledger.record import PERIODS
 
 if TYPE_CHECKING:
@@ -176,12 +177,14 @@ def verify(
                     {"scope": "/".join(p.scope), "record": p.seq, "kind": p.kind, "message": p.message, "text": str(p)}
                     for p in found.problems
                 ]
-                records, ends = found.records, found.heads
+                records, ends, gaps = found.records, found.heads, list(found.gaps)
         except LedgerCorrupt as problem:
-            problems = [{"scope": "", "record": None, "kind": "damage", "message": str(problem), "text": str(problem)}]
-            records, ends = 0, {}
+            kind = "rollback" if isinstance(problem, LedgerRolledBack) else "damage"
+            text = spoken(str(problem))
+            problems = [{"scope": "", "record": None, "kind": kind, "message": text, "text": text}]
+            records, ends, gaps = 0, {}, []
     if as_json:
-        summary = {"ok": not problems, "records": records, "problems": problems, "heads": ends}
+        summary = {"ok": not problems, "records": records, "problems": problems, "gaps": gaps, "heads": ends}
         output.print_json({"format": "inbounds.verification", "version": 1, **summary})
     elif problems:
         lines = [f"{records} records, problems found: {len(problems)}", *(f"  {p['text']}" for p in problems)]
@@ -189,9 +192,28 @@ def verify(
         output.console().print("\n".join(lines), soft_wrap=True)
     else:
         scopes = "1 scope" if len(ends) == 2 else f"{len(ends) - 1} scopes"  # one end is the ledger's own
-        output.console().print(f"{records} records in {scopes}: no problem found", soft_wrap=True)
+        lines = [f"{records} records in {scopes}: no problem found", *(f"  {gap}" for gap in gaps)]
+        output.console().print("\n".join(lines), soft_wrap=True)
     if problems:
         raise typer.Exit(NEGATIVE)
+
+
+@app.command(
+    cls=Command,
+    epilog=examples("# where 'budget verify' says that it has 12 records:", "inbounds budget accept budget.db 12"),
+)
+def accept(
+    where: Where,
+    records: Annotated[int, Argument(metavar="RECORDS", min=0, help="How many records it has, as it was told.")],
+    as_json: Json = False,
+) -> None:
+    """Go on from a ledger that lacks what was acknowledged, as after a restore; that is recorded for ever."""
+    with open_ledger(where, create=records == 0, accept=records) as ledger:
+        (*_, gap) = ledger.verify().gaps
+    if as_json:
+        output.print_json({"format": "inbounds.acceptance", "version": 1, "gap": gap})
+    else:
+        output.console().print(f"{gap[0].upper()}{gap[1:]}", soft_wrap=True)
 
 
 def _heads(file: Path) -> dict[str, Any]:

@@ -25,8 +25,8 @@ from typer.core import TyperCommand, TyperGroup
 from inbounds import _checks as check
 from inbounds.advice import CRITERIA, LOSSES
 from inbounds.calibration import EDGES, GUARANTEES
-from inbounds.domain import Box, Domain, Integers, Interval, Line
-from inbounds.errors import LedgerConflict, LedgerCorrupt, ParameterError, ParameterTypeError
+from inbounds.domain import Box, Domain, Integers, Interval
+from inbounds.errors import LedgerConflict, LedgerCorrupt, LedgerRolledBack, ParameterError, ParameterTypeError
 from inbounds.mechanism import Additive, Gaussian, Laplace
 from inbounds.sensitivity import L0, L1, L2, Linf, PerCoordinate
 
@@ -539,12 +539,14 @@ def check_paying(
         check.refuse(who, f"{prefix}key", "used with a ledger", key, step)
 
 
-def open_ledger(where: str, *, create: bool = False) -> Ledger:
+def open_ledger(where: str, *, create: bool = False, accept: int | None = None) -> Ledger:
     """By default it must exist: a mistyped path is no fresh budget."""
     from inbounds.ledger import Ledger
 
     try:
-        return Ledger.open(where, create=create)
+        return Ledger.open(where, create=create, accept=accept)
+    except LedgerRolledBack:
+        raise
     except LedgerCorrupt as problem:
         code = getattr(problem.__cause__, "sqlite_errorcode", None)
         if problem.__cause__ is not None and code != sqlite3.SQLITE_NOTADB:

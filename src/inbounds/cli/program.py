@@ -2,13 +2,16 @@
 
 Exit codes: 0 done; 1 a negative finding (a claim refuted, a ledger with faults); 2 wrong use, or an error that the
 package names; 3 an audit that decides nothing; 4 no room in a budget; 5 a ledger that cannot be used now; 6 a price is
-spent and answers are missing; 70 a bug; 130 stopped from the keyboard; 141 whoever read the output has stopped reading.
+spent and answers are missing; 70 a bug; 130 stopped from the keyboard, 143 by SIGTERM (with nothing spent, else 6); 141
+whoever read the output has stopped reading.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,21 +23,33 @@ import typer
 from inbounds.cli import output
 from inbounds.cli.options import Group, SecretCommand, UsageError
 from inbounds.cli.words import spoken
-from inbounds.errors import BudgetExceeded, InboundsError, LedgerCorrupt, LedgerUnavailable
-from inbounds.ledger.scope import SPENT
+from inbounds.errors import BudgetExceeded, InboundsError, LedgerCorrupt, LedgerRolledBack, LedgerUnavailable
+from inbounds.ledger.reservation import SPENT
 
 __all__ = ["NEGATIVE", "PARTLY", "UNDECIDED", "Program", "examples", "told", "unseen"]
 
 NEGATIVE, WRONG, UNDECIDED, NO_ROOM, UNAVAILABLE, UNANSWERED = 1, 2, 3, 4, 5, 6
-BUG, STOPPED, UNREAD = 70, 130, 141
+BUG, STOPPED, UNREAD, TERMINATED = 70, 130, 141, 143
 
 #: How the note begins on an error that came after some of the answers.
 PARTLY = "What was answered before it is shown"
 
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a command as the keyboard does: so that it says what is spent."""
+
+
+class Interrupted(Exception):
+    """What came from the keyboard or by a signal is its cause; Typer would keep an exit code only."""
+
+
 #: What to do next, where the package's own message cannot name a command or an option. The first that fits.
-_STEPS: tuple[tuple[type[Exception], int, str], ...] = (
+_STEPS: tuple[tuple[type[BaseException], int, str], ...] = (
+    (Terminated, TERMINATED, ""),
+    (KeyboardInterrupt, STOPPED, ""),
     (BudgetExceeded, NO_ROOM, "Ask for less, or see what is left: 'inbounds budget show'."),
     (LedgerUnavailable, UNAVAILABLE, "Check its place and try again; 'inbounds budget create' makes a new one."),
+    (LedgerRolledBack, UNAVAILABLE, ""),
     (LedgerCorrupt, WRONG, "Check its place; 'inbounds budget verify' lists what is wrong."),
     (InboundsError, WRONG, ""),
     (OSError, WRONG, "Check the path, and that you may read or write there."),
@@ -47,6 +62,13 @@ _NUMBERS |= dict.fromkeys(("NUMBER", "SHARE", "POWER OF TWO"), ("a number", "0.5
 
 class Program(Group):
     """Ends every command in one way."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            raise Interrupted from stop
 
     def main(
         self,
@@ -61,7 +83,7 @@ class Program(Group):
         if not standalone_mode:
             return super().main(words, prog_name, complete_var, False, windows_expand_args, **extra)
         as_json = "--json" in words
-        with _read():
+        with _read(), _terminable():
             try:
                 code = super().main(words, "inbounds", complete_var, False, windows_expand_args, **extra)
             except UsageError as error:
@@ -70,8 +92,9 @@ class Program(Group):
                 found = _misread(error, words) or error.format_message()
                 stop = "" if found.endswith((".", "?")) else "."
                 code = _fail("UsageError", f"{found}{stop} See '{path} --help'.", as_json) if found else WRONG
-            except (InboundsError, OSError) as error:
-                code, known = told(error, in_file=any(word.endswith(".toml") for word in words))
+            except (InboundsError, OSError, Interrupted) as error:
+                cause = error.__cause__ if isinstance(error, Interrupted) else None
+                code, known = told(cause or error, in_file=any(word.endswith(".toml") for word in words))
                 _print(known, as_json)
             except typer.Abort:
                 code = _fail("Abort", "Stopped.", as_json, STOPPED)
@@ -97,26 +120,43 @@ def _read() -> Iterator[None]:
         raise SystemExit(UNREAD) from None
 
 
-def told(error: Exception, *, in_file: bool) -> tuple[int, dict[str, Any]]:
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM is an exception meanwhile; other threads than the main one never see signals."""
+
+    def stop(*_: object) -> None:
+        raise Terminated("Stopped by SIGTERM.")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def told(error: BaseException, *, in_file: bool) -> tuple[int, dict[str, Any]]:
     """The exit code of an error that has a name, and what is said about it: in options, or in fields of a file."""
     code, step = next((code, step) for kind, code, step in _STEPS if isinstance(error, kind))
     spent = _spent(error)
     if spent:
         code, step = UNANSWERED, ""  # to try again would be to pay again
-    message = " ".join([spoken(str(error), in_file=in_file), *_notes(error), step])
+    message = " ".join([spoken(str(error) or "Stopped.", in_file=in_file), *_notes(error), step])
     found = {"type": type(error).__name__, "message": " ".join(message.split())} | spent
     if isinstance(error, BudgetExceeded):
         found |= {name: getattr(error, name) for name in ("spent", "requested", "remaining", "shortfall")}
     return code, found
 
 
-def _notes(error: Exception) -> Sequence[str]:
+def _notes(error: BaseException) -> Sequence[str]:
     return getattr(error, "__notes__", ())
 
 
-def _spent(error: Exception) -> dict[str, Any]:
+def _spent(error: BaseException) -> dict[str, Any]:
     """For JSON: that a price is spent for which there is no answer (None where that is not known); else nothing."""
-    if "counts as spent" in str(error):  # what Scope.reserve says where the ledger was lost
+    if any("counts as spent" in text for text in (str(error), *_notes(error))):  # what Scope.reserve says then
         return {"spent": None}
     lost = "budget is spent" in str(error)  # what the ledger says of a key without an answer, and of a lost one
     return {"spent": True} if lost or any(note.startswith((SPENT, PARTLY)) for note in _notes(error)) else {}
@@ -171,8 +211,9 @@ def unseen() -> Iterator[None]:
         raise
     except Exception as error:
         nameless = RuntimeError(f"the draw failed: {type(error).__name__}")
-        if SPENT in _notes(error):
-            nameless.add_note(SPENT)
+        for note in _notes(error):
+            if note.startswith(SPENT):
+                nameless.add_note(note)
         raise nameless from None
 
 

@@ -20,6 +20,7 @@ _MORE = {
 }
 
 _INSTEAD = (
+    (r"accept=(\d+) goes on", r"'inbounds budget accept' with \1 records goes on"),
     (r"own= sets this share", "--own of 'inbounds budget create' sets this share"),
     (r"; commit may be tried again", ""),
     (r" without a prior; (got [^.]*)\. Give a prior, or ", r"; \1. Use "),

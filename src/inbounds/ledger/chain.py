@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from inbounds.accounting import Budget
@@ -17,6 +18,7 @@ __all__ = [
     "Chain",
     "Level",
     "Row",
+    "accept",
     "answered",
     "find",
     "locked",
@@ -133,7 +135,7 @@ def find(
 
 def make(tx: Transaction, path: tuple[str, ...], budget: Budget, renews: str | None) -> tuple[Level, ...]:
     """Make the scope, unless another process was faster."""
-    ((_, seq, head, used, period),), now = tx.lock([ROOT])
+    root, now = _root(tx)
     levels = find(tx, path, budget, renews)
     if levels is not None:
         return levels
@@ -148,10 +150,22 @@ def make(tx: Transaction, path: tuple[str, ...], budget: Budget, renews: str | N
     )
     chain.append(tx, at, "scope", checked_json("Ledger", "budget", {**described, "period": begins}))
     chain.save(tx)
-    root = Chain(ROOT, (), seq, head, tuple(parsed(used)), period)
     root.append(tx, at, "scope", canonical({**described, "path": list(path)}))
     root.save(tx)
     return (*above, Level(id, path, budget, renews))
+
+
+def accept(tx: Transaction, lost: str, count: int) -> None:
+    """Record that the ledger goes on after so many records although others were acknowledged."""
+    root, now = _root(tx)
+    root.append(tx, timestamp(now), "gap", canonical({"lost": lost, "records": count}))
+    root.save(tx)
+
+
+def _root(tx: Transaction) -> tuple[Chain, datetime]:
+    """The list of scopes, and the time."""
+    ((_, seq, head, used, period),), now = tx.lock([ROOT])
+    return Chain(ROOT, (), seq, head, tuple(parsed(used)), period), now
 
 
 def answered(tx: Transaction, own: Chain | Level, key: str, event: str) -> str | None:

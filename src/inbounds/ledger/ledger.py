@@ -35,7 +35,14 @@ class Ledger:
         weakref.finalize(self, store.leave)
 
     @classmethod
-    def open(cls, where: str | os.PathLike[str] = ":memory:", *, create: bool = True, timeout: float = 10.0) -> Ledger:
+    def open(
+        cls,
+        where: str | os.PathLike[str] = ":memory:",
+        *,
+        create: bool = True,
+        timeout: float = 10.0,
+        accept: int | None = None,
+    ) -> Ledger:
         """Open a ledger, or make it.
 
         Parameters
@@ -47,10 +54,16 @@ class Ledger:
             With False a ledger that does not exist is an error. A mistyped path is then no fresh budget.
         timeout : float in (0, 3600]
             How long a call may wait for other writers, or for a lost server to come back, in seconds.
+        accept : int or None
+            For a file that was refused with ``LedgerRolledBack``, where nothing better can be put back: how many
+            records it has, to go on from there. That is recorded, and ``verify`` tells it from then on.
         """
         timeout = check.number("Ledger", "timeout", timeout, above=0.0, at_most=3600.0)
         if not isinstance(where, str | os.PathLike):
             check.refuse("Ledger", "where", "a path or a postgresql:// URL", where, "", ParameterTypeError)
+        if accept is not None and (type(accept) is not int or accept < 0):
+            step = "LedgerRolledBack says the number."
+            check.refuse("Ledger", "accept", "None or a whole number of records from 0 up", accept, step)
         name = os.fsdecode(where)
         try:
             os.fsencode(name)
@@ -60,13 +73,15 @@ class Ledger:
         if name.startswith(("postgresql://", "postgres://")):
             from inbounds.ledger.postgres import PostgresStore
 
+            if accept is not None:
+                raise ParameterError("Ledger: accept is for files only. Leave it out.")
             store = PostgresStore(name, create=create, timeout=timeout)
         elif not name or "://" in name or "\0" in name:
             raise ParameterError("Ledger: where must be a path or a URL that begins with postgresql://.")
         else:
             from inbounds.ledger.sqlite import SqliteStore
 
-            store = SqliteStore(name, create=create, timeout=timeout)
+            store = SqliteStore(name, create=create, timeout=timeout, accept=accept)
         ledger = cls(store)
         store.transaction(lambda tx: None, write=False)  # errors show here, not at the first spending
         return ledger

@@ -8,25 +8,25 @@ from __future__ import annotations
 import os
 import threading
 
-from inbounds.ledger.writers import flush
+from inbounds.ledger.head import Head, Mark
+from inbounds.ledger.writers import flush, identity, named
 
 __all__ = ["Log"]
 
 _HANDLES = 4  # flushes at the same time
 _CHUNK = 1 << 20  # bytes that are written again at a time
 
-File = tuple[int, int]  # device and number of a file, whatever its name
-
 
 class Log:
-    """The log beside the database ``path``, which a connection has open.
+    """The log beside the database ``path``, which a connection has open; a flush of it moves the head on.
 
     Only this file may be opened outside SQLite: at the closing of any handle POSIX drops all locks that the process has
     on a file, and SQLite's are on the database and on its index (``-shm``), not on the log.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path, self._log = path, path + "-wal"
+    def __init__(self, path: str, head: Head) -> None:
+        self._path, self._log, self._index = path, path + "-wal", path + "-shm"
+        self._head = head
         self._handles: list[int] = []
         try:
             while len(self._handles) < _HANDLES:
@@ -36,9 +36,11 @@ class Log:
                 os.close(handle)
             raise
         self._free = list(self._handles)
-        self._database, self._file = _named(path), _of(os.fstat(self._handles[0]))
+        self._database = named(path)
+        self._files = identity(os.fstat(self._handles[0])), named(self._index)
+        self._size = 0
         self._change = threading.Condition()
-        self._asked = self._flushed = 0
+        self._asked = self._flushed = Mark()
         #: why a flush failed; none can be trusted afterwards
         self.failed: OSError | None = None
 
@@ -46,44 +48,50 @@ class Log:
 
     @property
     def in_place(self) -> bool:
-        """Whether both files are."""
-        return _named(self._log) == self._file and not self.replaced
+        """Whether all files are."""
+        return not self.replaced and not self.gone
 
     @property
     def replaced(self) -> bool:
         """Whether the database has another name now, or none."""
-        return _named(self._path) != self._database
+        return named(self._path) != self._database
 
     @property
     def gone(self) -> bool:
-        """Whether others have another log of the same database, or none."""
-        return not self.in_place and not self.replaced
+        """Whether others have another log or index of the same database, or none, or one that was cut short."""
+        try:
+            size = os.stat(self._log).st_size
+        except FileNotFoundError:
+            size = -1
+        self._size = max(self._size, size)  # while it is in use it never shrinks
+        files = named(self._log), named(self._index)
+        return not self.replaced and (files != self._files or size < self._size)
 
     def contradicts(self, other: Log) -> bool:
-        """Whether it is another log of the same database."""
-        return self._database == other._database and self._file != other._file
+        """Whether it is another log, or another index, of the same database."""
+        return self._database == other._database and self._files != other._files
 
     # ---------------------------------------------------------------- flushing
 
-    def ask(self) -> int:
-        """A ticket for :meth:`settle`, given after the end of a transaction."""
-        self._asked += 1
-        return self._asked
+    def ask(self, mark: Mark) -> None:
+        """After the end of a transaction that saw this: it is to be told, once :meth:`settle` has returned."""
+        self._asked = max(self._asked, mark)
 
-    def settle(self, ticket: int) -> OSError | None:
-        """Return when a flush that began after the ticket has succeeded, or why none can.
+    def settle(self, mark: Mark) -> OSError | None:
+        """Return when a flush that began after the question has succeeded and its mark is kept, or why none can.
 
         The system tells of a failure once for a handle. So no two flushes use one at the same time, of which one would
         succeed, as it seems; and nobody uses one that has heard of it.
         """
         with self._change:
-            while not self._free and self._flushed < ticket and self.failed is None:
+            while not self._free and self._flushed < mark and self.failed is None:
                 self._change.wait(1.0)
-            if self._flushed >= ticket or self.failed is not None:
-                return self.failed if self._flushed < ticket else None
+            if self._flushed >= mark or self.failed is not None:
+                return self.failed if self._flushed < mark else None
             handle, asked = self._free.pop(), self._asked
         try:
             flush(handle)
+            self._head.advance(asked)
             with self._change:
                 self._flushed = max(self._flushed, asked)
         except OSError as problem:
@@ -111,21 +119,9 @@ class Log:
 
     def close(self) -> None:
         """Flush for those who wait, and let go."""
-        if self._asked:
-            self.settle(self._asked)
+        self.settle(self._asked)
         with self._change:
             while len(self._free) < len(self._handles):
                 self._change.wait(1.0)
             for handle in self._handles:
                 os.close(handle)
-
-
-def _named(path: str) -> File | None:
-    try:
-        return _of(os.stat(path))
-    except FileNotFoundError:
-        return None
-
-
-def _of(found: os.stat_result) -> File:
-    return found.st_dev, found.st_ino

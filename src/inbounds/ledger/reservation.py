@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from inbounds.accounting import add
+from inbounds.accounting import add, in_words
 from inbounds.errors import LedgerConflict, LedgerError, LedgerUnavailable
 from inbounds.ledger.chain import Level, locked, shown
 from inbounds.ledger.record import checked_json
@@ -18,7 +18,10 @@ from inbounds.ledger.store import Transaction
 if TYPE_CHECKING:
     from inbounds.ledger.ledger import Ledger
 
-__all__ = ["Reservation"]
+__all__ = ["SPENT", "Reservation", "note"]
+
+#: How the note begins on an error that came after a reservation.
+SPENT = "Its price is spent nevertheless"
 
 
 class Reservation:
@@ -27,9 +30,12 @@ class Reservation:
     It belongs to the process that made it. Left alone it stays "reserved", which counts as spent for ever.
     """
 
-    def __init__(self, ledger: Ledger, levels: Sequence[Level], id: str, answer: str | None = None) -> None:
+    def __init__(
+        self, ledger: Ledger, levels: Sequence[Level], id: str, charge: tuple[int, ...], answer: str | None = None
+    ) -> None:
         self._ledger = ledger
         self._levels = levels
+        self._charge = charge
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._state = "reserved" if answer is None else "replayed"
@@ -90,6 +96,9 @@ class Reservation:
                     f"{problem} The budget is spent and {fate}; commit may be tried again.",
                     None if self._unsure else False,
                 ) from problem
+            except BaseException as error:
+                self._tell(error)
+                raise
             self._state, self._answer = "committed", text
 
     def void(self) -> None:
@@ -148,7 +157,22 @@ class Reservation:
             raise LedgerConflict(f"Reservation: it has ended already ({rows[0][0]}), with another content.")
         return bool(rows)
 
+    def _tell(self, error: BaseException) -> None:
+        """Note on an error what is spent, where it does not say so itself."""
+        own = self._levels[-1]
+        price = f"{SPENT}: {in_words(own.budget.spent(self._charge))} in the scope {shown(own.path)}"
+        if self._state in ("reserved", "touched") and not isinstance(error, LedgerUnavailable):
+            note(error, f"{price}.")
+        elif self._state == "committed" and not isinstance(error, Exception):
+            note(error, f"{price}; its answer is recorded.")
+
     def _leave(self) -> None:
         with self._lock:
             if self._state in ("reserved", "touched", "voiding"):
                 self._state = "left"
+
+
+def note(error: BaseException, text: str) -> None:
+    """Add a note once."""
+    if text not in getattr(error, "__notes__", ()):
+        error.add_note(text)

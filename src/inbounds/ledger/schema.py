@@ -11,12 +11,15 @@ from inbounds.ledger.record import BEGINNING
 if TYPE_CHECKING:
     from inbounds.ledger.store import Transaction
 
-__all__ = ["ROOT", "checked_version", "migrate", "steps"]
+__all__ = ["HEADED", "ROOT", "checked_version", "migrate", "steps"]
 
 Dialect = Literal["sqlite", "postgresql"]
 
 #: The chain that records which scopes were opened; it has no budget and no name.
 ROOT = 1
+
+#: From this version on a SQLite file has its head beside it: where there is none, it was taken away.
+HEADED = 3
 
 _TABLES = (
     "CREATE TABLE inbounds_meta (name text PRIMARY KEY, value text NOT NULL)",
@@ -78,10 +81,13 @@ _GUARDS: dict[Dialect, tuple[str, ...]] = {
     ),
 }
 
+# Nothing in the tables of a file is new in version 3.
+_LATER: dict[Dialect, tuple[tuple[str, ...], ...]] = {"sqlite": ((),), "postgresql": ()}
+
 
 def steps(dialect: Dialect) -> tuple[tuple[str, ...], ...]:
     """What each step executes."""
-    return (_TABLES, _GUARDS[dialect])
+    return (_TABLES, _GUARDS[dialect], *_LATER[dialect])
 
 
 def checked_version(shown: str, meta: dict[str, str] | None, dialect: Dialect) -> int:

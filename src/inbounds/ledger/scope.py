@@ -17,16 +17,15 @@ from inbounds.events import Event
 from inbounds.ledger.chain import Level, answered, locked, records, shown, totals
 from inbounds.ledger.export import export
 from inbounds.ledger.record import Record, canonical, check_text, checked_json, period_of, with_event
-from inbounds.ledger.reservation import Reservation
+from inbounds.ledger.reservation import Reservation, note
 from inbounds.ledger.store import Transaction
 
 if TYPE_CHECKING:
     from inbounds.ledger.ledger import Ledger
 
-__all__ = ["NOT_MADE", "SPENT", "Scope"]
+__all__ = ["NOT_MADE", "Scope"]
 
-#: The note on an error of a draw that was paid for.
-SPENT = "Its price is spent nevertheless."
+_PERHAPS = "The reservation may have been recorded, and then counts as spent. Nothing may be drawn."
 NOT_MADE = 0  # the id of a scope that is in no ledger yet: nothing can be locked, hence spent, under it
 
 
@@ -136,43 +135,48 @@ class Scope:
         except LedgerUnavailable as problem:
             if problem.recorded is False:
                 raise
-            raise LedgerUnavailable(
-                f"{problem} The reservation may have been recorded, and then counts as spent. Nothing may be drawn.",
-                None,
-            ) from problem
+            raise LedgerUnavailable(f"{problem} {_PERHAPS}", None) from problem
+        except BaseException as error:
+            if not isinstance(error, Exception):  # as from the keyboard
+                note(error, _PERHAPS)
+            raise
         if kind == "refuse":
             raise self._up_to(len(found["by"]))._refusal(tuple(found["used"]), tuple(found["charge"]))
-        return Reservation(self._ledger, self._levels, id, found if kind == "replay" else None)
+        return Reservation(self._ledger, self._levels, id, charges[-1], found if kind == "replay" else None)
 
     @contextlib.contextmanager
     def spending(self, event: Event, *, key: str | None = None) -> Iterator[Reservation]:
         """:meth:`reserve` for a ``with`` block. A block left without ``commit`` or ``void`` has spent its budget.
 
-        Nothing is voided by itself: only the caller can know that no data were touched.
+        Nothing is voided by itself: only the caller can know that no data were touched. An error that leaves the block,
+        or an interruption (``KeyboardInterrupt``, ``SystemExit``), gets a note that says what is spent.
         """
-        reservation = self.reserve(event, key=key)
+        reservation = None
         try:
+            reservation = self.reserve(event, key=key)
             yield reservation
+        except BaseException as error:
+            if reservation is not None:
+                reservation._tell(error)
+            elif not isinstance(error, Exception):  # on the way here
+                note(error, _PERHAPS)
+            raise
         finally:
-            reservation._leave()
+            if reservation is not None:
+                reservation._leave()
 
     def spend(self, event: Event, draw: Callable[[], Any], *, key: str | None = None) -> Any:
         """Reserve, call ``draw``, commit what it returns, return it: or the stored answer of this key, without a draw.
 
-        The answer comes back as JSON has it, the same now and when it is replayed. An error of ``draw`` gets a note
-        that its price is spent.
+        The answer comes back as JSON has it, the same now and when it is replayed. An error of ``draw``, or an
+        interruption, gets a note that says what is spent.
         """
         if not callable(draw):  # found out before anything is spent
             check.refuse("Scope", "draw", "a function without arguments", draw, "", ParameterTypeError)
         with self.spending(event, key=key) as reservation:
             if not reservation.replayed:
                 reservation.touch()
-                try:
-                    answer = draw()
-                except Exception as error:
-                    error.add_note(SPENT)
-                    raise
-                reservation.commit(answer)
+                reservation.commit(draw())
             return reservation.answer
 
     # ---------------------------------------------------------------- what is recorded

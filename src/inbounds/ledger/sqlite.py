@@ -8,13 +8,17 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from inbounds.errors import LedgerCorrupt, LedgerError, LedgerUnavailable
+from inbounds.errors import LedgerConflict, LedgerCorrupt, LedgerError, LedgerRolledBack, LedgerUnavailable
+from inbounds.ledger.chain import accept
+from inbounds.ledger.head import Head, Mark
 from inbounds.ledger.log import Log
-from inbounds.ledger.schema import checked_version, migrate, steps
+from inbounds.ledger.record import BEGINNING
+from inbounds.ledger.schema import HEADED, checked_version, migrate, steps
 from inbounds.ledger.store import Store, Transaction
 from inbounds.ledger.writers import Writers
 
@@ -25,15 +29,24 @@ T = TypeVar("T")
 MEMORY = ":memory:"
 _PATIENCE = 0.05  # seconds SQLite itself waits for a lock before we look at the deadline
 _LEAVING = 1.0  # seconds that a connection at most waits to be closed in turn
+_ACKNOWLEDGED = "{} were acknowledged"
 
 #: The logs of all connections of this process. Of one database they must be the same: SQLite has one index for all.
 _logs: set[Log] = set()
 
 
 class _Transaction(Transaction):
-    def __init__(self, connection: sqlite3.Connection, clock: Callable[[], datetime] | None) -> None:
+    """``told`` is the mark that was kept before it began: of ``ledger``, if it is whole."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        clock: Callable[[], datetime] | None,
+        told: Mark | None = None,
+        ledger: str | None = None,
+    ) -> None:
         super().__init__(clock)
-        self._connection = connection
+        self._connection, self._told, self._ledger = connection, told, ledger
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._connection.execute(sql, values).fetchall()
@@ -46,18 +59,39 @@ class _Transaction(Transaction):
         sql = f"SELECT id, seq, head, used, period FROM inbounds_scope WHERE id IN ({marks}) ORDER BY id"
         return self.rows(sql, *ids), self._now()
 
+    def seen(self) -> Mark:
+        """The end that is seen here. No record is ever removed, so SQLite's own numbers of the rows count them."""
+        rows = self.rows("SELECT rowid, hash FROM inbounds_record ORDER BY rowid DESC LIMIT 1")
+        count, hash = rows[0] if rows else (0, BEGINNING)
+        return Mark(count, hash, self._ledger or "")
+
+    def lost(self) -> str:
+        told = self._told
+        if told is None:
+            return "the file beside it that says how much was acknowledged is missing or damaged"
+        if told.count == 0:
+            return ""
+        if told.ledger != self._ledger:
+            return f"another one was here, of which {told.count} records were acknowledged"
+        found = self.rows("SELECT hash FROM inbounds_record WHERE rowid = ?", told.count)
+        if not found:
+            return _ACKNOWLEDGED.format(told.count)
+        return "" if found == [(told.hash,)] else f"number {told.count} is not the one that was acknowledged"
+
 
 class SqliteStore(Store):
     """A file with a write-ahead log that is flushed at every commit; one writer at a time over all processes."""
 
-    def __init__(self, path: str, *, create: bool = True, timeout: float = 10.0) -> None:
+    def __init__(self, path: str, *, create: bool = True, timeout: float = 10.0, accept: int | None = None) -> None:
         self.durable = path != MEMORY
+        self._accept = accept
         self._path = os.path.realpath(path) if self.durable else MEMORY
         super().__init__(self._path if self.durable else "in memory", create=create, timeout=timeout)
         self._connection: sqlite3.Connection | None = None
         self._log: Log | None = None
         self._broken = False
         self._writers = Writers(self._path + ".lock") if self.durable else None
+        self._head = Head(self._path + ".head")
 
     # ---------------------------------------------------------------- transactions
 
@@ -72,9 +106,13 @@ class SqliteStore(Store):
         try:
             with self._turn(write, deadline) as connection:
                 self._in_place()
+                told = self._told()  # before it begins: so it must be in what is seen then
                 self._begin(connection, write, deadline)
                 try:
-                    result = work(_Transaction(connection, self.clock))
+                    tx = _Transaction(connection, self.clock, told, self._identity)
+                    if write and (lost := tx.lost()):
+                        raise self._rolled_back(tx.seen(), lost)
+                    result, seen = work(tx), tx.seen()
                     committing = write
                     connection.execute("COMMIT")
                 except BaseException:
@@ -83,7 +121,7 @@ class SqliteStore(Store):
                     raise
                 if write:  # and still in turn, so that nobody can end the log between this look and the commit
                     self._in_place(recorded=None)
-            return result, self._flush()
+            return result, self._flush(seen, told)
         except (sqlite3.Error, OSError) as problem:
             if isinstance(problem, LedgerError):
                 raise
@@ -108,7 +146,7 @@ class SqliteStore(Store):
 
     def _in_place(self, recorded: bool | None = False) -> None:
         """SQLite would go on writing to files that nobody else can see."""
-        if self._log is None or self._log.in_place:
+        if self._log is None or (self._log.in_place and self._head.in_place):
             return
         if self._log.gone:
             raise self._gone(recorded)
@@ -127,19 +165,19 @@ class SqliteStore(Store):
 
         _patiently(begin, deadline)
 
-    def _flush(self) -> Callable[[], None]:
+    def _flush(self, seen: Mark, told: Mark | None) -> Callable[[], None]:
         """A flush of the write-ahead log, which covers all that is committed up to now, by whomever.
 
         SQLite could flush inside each commit (``synchronous = FULL``), but there no second writer can begin meanwhile.
         Out here the flushes of many writers are one for the disk. docs/proofs/ledger.md says why that is enough.
         """
         log = self._log
-        if log is None:
+        if log is None or (told is not None and told >= seen):  # told is what was flushed
             return lambda: None
-        ticket = log.ask()
+        log.ask(seen)
 
         def settle() -> None:
-            problem = log.settle(ticket)
+            problem = log.settle(seen)
             if problem is not None:
                 raise LedgerUnavailable(
                     f"Ledger: {self.shown} could not be flushed to its disk ({problem}). Check the disk, then open it "
@@ -159,6 +197,9 @@ class SqliteStore(Store):
         if self.durable and not os.path.isfile(self._path):
             if os.path.exists(self._path):
                 raise LedgerUnavailable(f"Ledger: {self.shown} is not a file. Choose another path.")
+            told = self._told()
+            if self._create and told is not None and told.count and self._accept != 0:
+                raise self._rolled_back(Mark(), _ACKNOWLEDGED.format(told.count))
             if not self._create:
                 raise self._missing()
         mode = "?mode=rwc" if self._create else "?mode=rw"
@@ -185,15 +226,39 @@ class SqliteStore(Store):
         log = None
         try:
             version = self._version(connection)  # another may have been faster
+            told = self._told()  # and nobody else can add to it now
+            tx = _Transaction(connection, self.clock, told, (self._meta(connection) or {}).get("ledger"))
+            seen = tx.seen() if version else Mark()
+            lost = "" if told is None and (version < HEADED or not seen.count) else tx.lost()
+            counted = tx.rows("SELECT sum(seq) FROM inbounds_scope")[0][0] if version else 0
+            if counted != seen.count:  # where an older copy lies under a newer log some pages are old and some are new
+                raise LedgerRolledBack(
+                    f"Ledger: {self.shown} has {seen.count} records, but its scopes count {counted}: an older copy was "
+                    "put under a newer log, or it was changed by hand. Put back the files that belong together.",
+                    records=seen.count,
+                )
+            if lost and self._accept != seen.count:
+                raise self._rolled_back(seen, lost)
+            if self._accept is not None and not lost:
+                raise LedgerConflict(f"Ledger: {self.shown} lacks nothing that was acknowledged. Leave out accept.")
             if version < len(steps("sqlite")):
-                migrate(_Transaction(connection, self.clock), version, "sqlite")
+                migrate(tx, version, "sqlite")
+            meta = self._meta(connection) or {}
+            if lost:
+                accept(tx, lost, seen.count)
             if self.durable:
-                log = Log(self._path)
+                log = Log(self._path, self._head)
                 if any(log.contradicts(other) for other in list(_logs)):
                     raise self._gone(False)
                 log.renew()
+                if not lost and (told is None or told.ledger != meta["ledger"]):  # before it is one that must have it
+                    self._head.replace(replace(seen, ledger=meta["ledger"]))
             connection.execute("COMMIT")
-            self._same_ledger(self._meta(connection) or {})
+            self._same_ledger(meta)
+            if log is not None and lost:  # it is let go of only when the record that says so is on the disk
+                log.renew()
+                self._head.replace(replace(tx.seen(), ledger=meta["ledger"]))
+                self._accept = None
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -203,6 +268,10 @@ class SqliteStore(Store):
         if log is not None:
             _logs.add(log)
         self._connection, self._log = connection, log
+
+    def _told(self) -> Mark | None:
+        """What is kept of what was told; in memory nothing has to be."""
+        return self._head.read() if self.durable else Mark()
 
     def _use_log(self, connection: sqlite3.Connection) -> None:
         ((mode,),) = connection.execute("PRAGMA journal_mode = WAL")
@@ -235,6 +304,7 @@ class SqliteStore(Store):
         if log is not None:
             log.close()
             self._broken = self._broken or log.failed is not None
+        self._head.close()
         if self._writers is not None and connection is not None:
             with contextlib.suppress(OSError):  # in turn: the last of all connections ends the log
                 self._writers.acquire(time.monotonic() + _LEAVING)
@@ -254,10 +324,18 @@ class SqliteStore(Store):
     def _locked(self) -> LedgerUnavailable:
         return LedgerUnavailable(f"Ledger: {self.shown} has been locked by another process for {self.timeout:g} s.")
 
+    def _rolled_back(self, seen: Mark, lost: str) -> LedgerRolledBack:
+        return LedgerRolledBack(
+            f"Ledger: {self.shown} has {seen.count} records, but {lost}. Its log or head was removed or cut short, or "
+            "an older copy was put in its place, which would give spent budget back. Put back the files that belong "
+            f"together. Where they are lost, accept={seen.count} goes on from what is there, and records that.",
+            records=seen.count,
+        )
+
     def _gone(self, recorded: bool | None) -> LedgerUnavailable:
         return LedgerUnavailable(
-            f"Ledger: the write-ahead log of {self.shown} was removed while in use. Start this process again, and let "
-            "nothing but ledgers open the file in it.",
+            f"Ledger: the write-ahead log of {self.shown} was removed or cut short while in use. Start this "
+            "process again, and let nothing but ledgers open the file in it.",
             recorded,
         )
 

@@ -34,6 +34,10 @@ class Transaction(ABC):
     def write(self, sql: str, *values: Any) -> None:
         """A change; an error may show only when the transaction ends."""
 
+    def lost(self) -> str:
+        """What was acknowledged and is missing here, in words; empty where nothing is, or a server answers for it."""
+        return ""
+
     def lock(self, ids: Sequence[int]) -> tuple[list[tuple[Any, ...]], datetime]:
         """(id, seq, head, used, period) of those scopes, ours until the transaction ends; and the time.
 

@@ -22,7 +22,7 @@ class Problem:
     """Something that cannot be in an honest ledger.
 
     ``kind`` is ``"hash"``, ``"sequence"``, ``"content"``, ``"charge"``, ``"overspent"``, ``"order"``, ``"total"``,
-    ``"head"``, ``"link"`` (between scopes) or ``"rollback"`` (against heads kept elsewhere).
+    ``"head"``, ``"link"`` (between scopes) or ``"rollback"`` (against what was acknowledged, or heads kept elsewhere).
     """
 
     scope: tuple[str, ...]
@@ -48,11 +48,15 @@ class Verification:
     heads : dict
         For each scope its number of records and last hash, as JSON has it. Kept elsewhere, and given to a later
         ``verify``, it shows that nothing up to here was taken away or rewritten.
+    gaps : tuple of str
+        Where the ledger was opened with ``accept=`` although acknowledged records were missing: no problem any more,
+        but what was spent in them is not counted.
     """
 
     problems: tuple[Problem, ...]
     records: int
     heads: dict[str, list[Any]]
+    gaps: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -62,9 +66,8 @@ class Verification:
     def __str__(self) -> str:
         count = len(self.heads) - 1
         head = f"{self.records} records in {count} scope{'' if count == 1 else 's'}: "
-        return head + (
-            "no problem found" if self.ok else "\n  ".join([f"{len(self.problems)} problems", *map(str, self.problems)])
-        )
+        found = "no problem found" if self.ok else f"{len(self.problems)} problems"
+        return "\n  ".join([head + found, *map(str, self.problems), *self.gaps])
 
 
 # ---------------------------------------------------------------- checking
@@ -77,6 +80,7 @@ class _Links:
     opened: dict[str, str] = field(default_factory=dict)  # by the list of scopes: path, and how it is described
     reserved: dict[str, dict[tuple[str, ...], tuple[int, tuple[str, ...], str]]] = field(default_factory=dict)
     voided: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
+    gaps: list[str] = field(default_factory=list)
 
 
 class _Chain:
@@ -112,7 +116,7 @@ class _Chain:
     def run(self, found: Iterator[Row], kept: Sequence[Any] | None) -> None:
         seen = kept is None or kept[0] == 0
         for row in found:
-            seq, kind, _, reservation, key, content, previous, hash = row
+            seq, kind, at, reservation, key, content, previous, hash = row
             if seq != self.seq + 1:
                 self.say(seq, "sequence", f"it follows record {self.seq}")
                 seq = seq if isinstance(seq, int) else self.seq + 1
@@ -126,7 +130,7 @@ class _Chain:
                     self.say(seq, "rollback", "it is not the record of the head that was kept")
             self.seq, self.head = seq, hash
             try:
-                self.replay(seq, kind, reservation, key, json.loads(content))
+                self.replay(seq, kind, at, reservation, key, json.loads(content))
             except Exception as problem:  # as above
                 self.say(seq, "content", f"it cannot be read ({type(problem).__name__})")
         if not seen:
@@ -144,8 +148,10 @@ class _Chain:
         except TypeError:  # not even text
             return None
 
-    def replay(self, seq: int, kind: str, reservation: str, key: str | None, content: dict[str, Any]) -> None:
-        if self.id == ROOT:
+    def replay(self, seq: int, kind: str, at: str, reservation: str, key: str | None, content: dict[str, Any]) -> None:
+        if self.id == ROOT and kind == "gap":
+            self.links.gaps.append(f"accepted on {at} with {content['records']} records, although {content['lost']}")
+        elif self.id == ROOT:
             if kind != "scope":
                 self.say(seq, "order", f"a {kind} in the list of scopes")
             path = canonical(content["path"])
@@ -214,17 +220,18 @@ def verify(store: Store, heads: Mapping[str, Sequence[Any]]) -> Verification:
     has to wait meanwhile, and what came in since is left to the next time.
     """
 
-    def ends(tx: Transaction) -> tuple[list[Row], dict[int, Any]]:
+    def ends(tx: Transaction) -> tuple[list[Row], dict[int, Any], str]:
         return (
             tx.rows("SELECT id, path, budget, renews, period, used, seq, head FROM inbounds_scope ORDER BY id"),
             dict(tx.rows("SELECT scope, max(seq) FROM inbounds_record GROUP BY scope")),
+            tx.lost(),
         )
 
     def answer(sql: str, *values: Any) -> list[Row]:
         return store.transaction(lambda tx: tx.rows(sql, *values), write=False)
 
     links = _Links()
-    scopes, last = store.transaction(ends, write=False)
+    scopes, last, lost = store.transaction(ends, write=False)
     chains = [_Chain(row, links) for row in scopes]
     for chain in chains:
         found = rows(answer, chain.id, "AND r.seq <= ?", last.pop(chain.id, 0))
@@ -238,9 +245,12 @@ def verify(store: Store, heads: Mapping[str, Sequence[Any]]) -> Verification:
         problems.extend(Problem((), None, "link", f"the scope {one} {how}") for one in sorted(ones - others))
     for name in heads.keys() - {"/".join(chain.path) for chain in chains}:
         problems.append(Problem(tuple(name.split("/")), None, "rollback", "the scope of a head that was kept is gone"))
+    if lost:
+        problems.append(Problem((), None, "rollback", lost))
     problems.extend(_link_problems(links))
     total = sum(chain.seq for chain in chains)
-    return Verification(tuple(problems), total, {"/".join(c.path): [c.seq, c.head] for c in chains})
+    ends_now = {"/".join(c.path): [c.seq, c.head] for c in chains}
+    return Verification(tuple(problems), total, ends_now, tuple(links.gaps))
 
 
 def _link_problems(links: _Links) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""The queue of writers before a SQLite file: an advisory lock that ends with the process that holds it.
+"""The queue of writers before a SQLite file: an advisory lock that ends with the process that holds it. And flushes.
 
 SQLite alone lets waiting writers sleep ever longer, and one of many may wait for seconds. Here each tries again at a
 short, steady interval. Where the system has no such locks SQLite's own decide.
@@ -12,9 +12,11 @@ import os
 import time
 from typing import Any
 
-__all__ = ["Writers", "flush"]
+__all__ = ["File", "Writers", "flush", "flush_folder", "identity", "named"]
 
 _INTERVAL = 0.0005  # seconds between two tries
+
+File = tuple[int, int]  # device and number of a file, whatever its name
 
 
 def _module(name: str) -> Any:
@@ -33,7 +35,30 @@ def flush(fd: int) -> None:
     if hasattr(fcntl, "F_FULLFSYNC"):
         fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
     else:
-        os.fsync(fd)
+        getattr(os, "fdatasync", os.fsync)(fd)
+
+
+def flush_folder(path: str) -> None:
+    """Return when the name of a new file is on the disk, where the system has that."""
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def identity(found: os.stat_result) -> File:
+    """Which file it is."""
+    return found.st_dev, found.st_ino
+
+
+def named(path: str) -> File | None:
+    """Which file has this name; None where there is none."""
+    try:
+        return identity(os.stat(path))
+    except FileNotFoundError:
+        return None
 
 
 class Writers:
