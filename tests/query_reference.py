@@ -12,6 +12,7 @@ from typing import Any
 
 from inbounds.tables import Grid, Kind, Meeting, Request, Rows, Squares, Sum, Units, UnitsMeeting
 from inbounds.tables.kinds import plain, to_number
+from inbounds.tables.measures import Valued
 
 PRIME = 2**31 - 1
 
@@ -71,13 +72,29 @@ def contribution(measure: Any, row: Row, request: Request, schema: Mapping[str, 
     if value is None:
         return None
     fixed = measure.fixed(request.caps)
-    distance = min(max(value, fixed.lower), fixed.upper) - fixed.center  # rounded as float64 rounds
+    low, high, center = fixed.lower, fixed.upper, fixed.center
+    if request.unit is not None and request.rows is None and measure.per.how == "sum":  # 2^50 steps about 0
+        low, high, center = -(2.0**50) * fixed.step, 2.0**50 * fixed.step, 0.0
+    distance = min(max(value, low), high) - center  # rounded as float64 rounds
     return floor(float(distance / fixed.step) + 0.5)
 
 
-def mean(xs: Sequence[int | None]) -> int | None:
-    there = [x for x in xs if x is not None]
-    return floor(Fraction(sum(there), len(there)) + Fraction(1, 2)) if there else None
+def one(measure: Any, rows: Sequence[tuple[int | None, Any]], request: Request) -> int | None:
+    """A unit's own value, of what its rows contribute and what they are ordered by."""
+    there = [(at, x) for x, at in rows if x is not None]
+    if isinstance(measure, Meeting) or measure.per.how == "mean":
+        return floor(Fraction(sum(x for _, x in there), len(there)) + Fraction(1, 2)) if there else None
+    if measure.per.how in ("first", "last"):
+        there = sorted((at, x) for at, x in there if at is not None)
+    else:
+        there = sorted(there, key=lambda pair: pair[1])
+    if not there:
+        return None
+    if measure.per.how == "sum":
+        fixed = measure.fixed(request.caps)
+        total = sum(x for _, x in there) - floor(Fraction(fixed.center) / Fraction(fixed.step) + Fraction(1, 2))
+        return min(max(total, fixed.lowest), fixed.highest)
+    return there[0 if measure.per.how in ("first", "min") else -1][1]
 
 
 def cell(measure: Any, x: int, request: Request) -> int:
@@ -134,7 +151,11 @@ def answer(rows: Iterable[Row], schema: Mapping[str, Kind], request: Request, sa
                 continue
             group = (wanted[group],)
         owner = unit if request.unit is not None else number
-        held[owner][group].append({n: contribution(m, row, request, schema) for n, m in valued.items()})
+        orders = {n: m.per.order for n, m in valued.items() if isinstance(m, Valued) and m.per.order is not None}
+        held[owner][group].append(
+            {n: contribution(m, row, request, schema) for n, m in valued.items()}
+            | {f"order of {n}": order.evaluate(row, schema) for n, order in orders.items()}
+        )
     units: dict[Any, int] = defaultdict(int)
     totals: dict[Any, dict[str, list[int]]] = {}
     for owner, groups in held.items():
@@ -154,7 +175,13 @@ def answer(rows: Iterable[Row], schema: Mapping[str, Kind], request: Request, sa
             for name, measure in request.measures.items():
                 xs = [row.get(name) for row in theirs] if name in valued else [0] * len(theirs)
                 if request.rows is None and not isinstance(measure, Units | UnitsMeeting):
-                    xs = [mean(xs)]
+                    xs = [
+                        one(
+                            measure,
+                            [(x, row.get(f"order of {name}")) for x, row in zip(xs, theirs, strict=True)],
+                            request,
+                        )
+                    ]
                 for i, value in enumerate(numbers(measure, xs, request)):
                     total[name][i] += value
     if wanted is not None:

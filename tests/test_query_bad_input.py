@@ -423,26 +423,36 @@ ODD_TABLES: dict[str, list[dict[str, Any]]] = {
     "infinite": [row(user=i, age=INF if i % 2 else -INF, ward=WARDS[0], flag=False, kids=2**63 - 1) for i in range(30)],
     "huge": [row(user=-(2**63), age=1e308, kids=-(2**63), ward="x" * 10_000, day=dt.date.max) for _ in range(30)],
 }
-ALL: dict[str, Any] = {
-    "n": ask.count(), "people": ask.count_units(), "mean": ask.mean("age", AGES), "std": ask.std("age", AGES),
-    "sum": ask.sum("age", (-5, 5)), "kids": ask.sum("kids", (0, 9)), "share": ask.share(col("flag")),
-    "some": ask.share(col("age") > 3, of="units"), "q": ask.quantiles("age", [0, 0.25, 1], AGES),
-    "k": ask.median("kids", (0, 9)), "h": ask.histogram("age", [0, 1, 100]), "day": ask.mean("day", (DAY, dt.date.max)),
-}  # fmt: skip
+
+
+def everything(**said: Any) -> dict[str, Any]:
+    """A question of every kind; with ``per_unit`` about one value of each unit."""
+    return {
+        "people": ask.count_units(), "mean": ask.mean("age", AGES, **said), "std": ask.std("age", AGES, **said),
+        "sum": ask.sum("age", (-5, 5), **said), "kids": ask.sum("kids", (0, 9), **said),
+        "some": ask.share(col("age") > 3, of="units"), "q": ask.quantiles("age", [0, 0.25, 1], AGES, **said),
+        "k": ask.median("kids", (0, 9), **said), "h": ask.histogram("age", [0, 1, 100], **said),
+        "day": ask.mean("day", (DAY, dt.date.max)),
+    } | ({"share": ask.share(col("flag"), per_unit="mean")} if said else {
+        "n": ask.count(), "share": ask.share(col("flag")),
+    })  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ODD_TABLES)
 def test_odd_tables_have_ordinary_answers(name: str) -> None:
     table = pa.Table.from_pylist(ODD_TABLES[name], schema=SCHEMA)
-    modes: list[dict[str, Any]] = [
-        {},
-        {"max_rows": None},
-        {"neighbours": "substitute", "max_rows": 1, "size": 30},
-        {"unit": None, "max_rows": None, "max_groups": None},
+    units: dict[str, Any] = {"max_rows": None}
+    modes: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({}, {}),
+        (units, {"per_unit": "mean"}),
+        (units, {"per_unit": "sum"}),
+        (units, {"per_unit": "last", "order": "kids"}),
+        ({"neighbours": "substitute", "max_rows": 1, "size": 30}, {}),
+        ({"unit": None, "max_rows": None, "max_groups": None}, {}),
     ]
-    for options in modes:
+    for options, said in modes:
         data = opened(table, **options)
-        asks = ALL if options.get("max_rows", 1) or "unit" in options else {k: v for k, v in ALL.items() if k != "n"}
+        asks = everything(**said)
         view = data.group_by("ward", keys=[WARDS[0]]) if options.get("size") or "unit" in options else data
         results = view.select(asks, epsilon=2)
         assert isinstance(results, Results)

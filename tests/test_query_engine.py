@@ -43,6 +43,7 @@ from inbounds.tables import (
     Kind,
     Measure,
     Meeting,
+    PerUnit,
     Request,
     Rows,
     Source,
@@ -140,6 +141,25 @@ MORE: dict[str, Measure] = {
     "grid": Grid("day", dt.date(1900, 1, 1), dt.date(2000, 1, 1), 7),
 }
 COUNT: dict[str, Measure] = {"rows": Rows()}
+PER_UNIT: dict[str, Measure] = {
+    "units": Units(),
+    "mean": Sum("value", -10, 0.1),
+    "sum": Sum("value", -10, 0.1, per=PerUnit("sum")),
+    "sum far from 0": Squares("value", 1e5, 1e5 + 1, per=PerUnit("sum")),
+    "sum of big ones": Sum("big", -(2**61), 2**62, center=0.0, per=PerUnit("sum")),
+    "sum of whole ones": Sum(col("flag"), 0, 3, center=0.0, per=PerUnit("sum")),
+    "bins of sums": Bins("price", [0, 50, 100, 150, 1e4], per=PerUnit("sum")),
+    "min": Squares("value", -10, 0.1, per=PerUnit("min")),
+    "max": Sum("money", -1e9, 1e9 / 3, per=PerUnit("max")),
+    "grid of max": Grid("day", dt.date(1900, 1, 1), dt.date(2000, 1, 1), 7, per=PerUnit("max")),
+    "first by day": Sum("value", -10, 10, per=PerUnit("first", col("day"))),
+    "last by day": Sum("value", -10, 10, per=PerUnit("last", col("day"))),
+    "first by a year": Sum("price", 0, 100, per=PerUnit("first", col("time").year())),
+    "last by what is true": Bins("big", [0, 50, 100], per=PerUnit("last", col("value") > 0)),
+    "last by a number": Sum("price", 0, 100, per=PerUnit("last", col("value"))),
+    "last by a moment": Sum("flag", 0, 1, per=PerUnit("last", col("moment"))),
+    "first by a sum": Sum("price", 0, 100, per=PerUnit("first", col("big") + col("price"))),
+}
 CONDITION = (~(col("value") > 1) | (col("ward").is_null() & col("time").hour().is_in([1, 2, 3, 4, 5]))) & ~(
     col("id") == 2**64 - 1
 )
@@ -164,6 +184,11 @@ REQUESTS: dict[str, Request] = {
         VALUES, unit="moment", by=["day", col("price") >= 50], keys=[(ROWS[5]["day"], True), (dt.date.max, False)],
         groups=1,
     ),
+    "what is taken of a unit": Request(PER_UNIT, unit="user"),
+    "what is taken of a unit in a group": Request(
+        PER_UNIT, unit=["name", "flag"], by="ward", keys=[*WARDS[:4], "absent"], groups=2, where=CONDITION
+    ),
+    "what is taken of a unit in a group of the data": Request(PER_UNIT, unit="id", by=col("time").month(), groups=3),
     "only counts": Request({"n": Rows(), "u": Units()}, unit="user", by="ward", groups=2, rows=2),
     "a row is a unit": Request({**VALUES, **MORE, **COUNT}, unit=None, by="ward"),
     "a row is a unit, one group": Request({"n": Rows()}, unit=None),
@@ -222,7 +247,15 @@ def test_every_request_is_the_same_as_in_plain_python(request_name: str, folder:
 
 @pytest.mark.parametrize(
     "request_name",
-    ["one value, public keys", "rows, groups of the data", "one group, rows", "dates as keys", "a row is a unit"],
+    [
+        "one value, public keys",
+        "rows, groups of the data",
+        "one group, rows",
+        "dates as keys",
+        "a row is a unit",
+        "what is taken of a unit",
+        "what is taken of a unit in a group",
+    ],
 )
 def test_ibis_gives_the_same(request_name: str, folder: Path) -> None:
     same(REQUESTS[request_name], Source.open(local("ibis", folder)))
@@ -329,6 +362,10 @@ ON_SPARK: dict[str, tuple[str, Request]] = {
             {**SOME, "money": VALUES["money"], "moment": MORE["moment"], **COUNT},
             unit=["id", "name"], by=[col("time").month(), "id"], groups=1, rows=1, where=CONDITION,
         ),
+    ),
+    "what is taken of a unit": (
+        "classic", Request({name: measure for name, measure in PER_UNIT.items() if name != "sum of big ones"},
+                           unit="name", by="flag", groups=1),
     ),
     "dates as keys, rows": (
         "connect",

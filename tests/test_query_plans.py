@@ -68,14 +68,31 @@ def number(value: Any) -> Any:
     return (value - dt.date(2024, 1, 1)).days if isinstance(value, dt.date) else value
 
 
-def values(rows: Sequence[Row], column: str, bounds: tuple[Any, Any], per_unit: bool) -> list[float]:
-    """The values that count: those of the rows, or each unit's own mean of them."""
+#: What is taken of a unit's values, in the order of time.
+OWN: dict[str | None, Callable[[list[float]], float]] = {
+    None: lambda theirs: theirs[0],
+    "sum": math.fsum,
+    "min": min,
+    "max": max,
+    "first": lambda theirs: theirs[0],
+    "last": lambda theirs: theirs[-1],
+}
+
+
+def values(rows: Sequence[Row], column: str, bounds: tuple[Any, Any], how: str | None) -> list[float]:
+    """The values that count: those of the rows, or what is taken of each unit's."""
     low, high = map(number, bounds)
+
+    def clipped(x: float) -> float:
+        return min(max(x, low), high)
+
     held: dict[Any, list[float]] = defaultdict(list)
-    for i, row in enumerate(rows):
+    for i, row in enumerate(sorted(rows, key=lambda row: row["time"])):
         if row[column] is not None:
-            held[row["user"] if per_unit else i].append(min(max(float(number(row[column])), low), high))
-    return [statistics.fmean(theirs) for theirs in held.values()]
+            held[i if how is None else row["user"]].append(float(number(row[column])))
+    if how == "mean":
+        return [statistics.fmean(map(clipped, theirs)) for theirs in held.values()]
+    return [clipped(OWN[how](theirs)) for theirs in held.values()]
 
 
 def share(rows: Sequence[Row], per_unit: bool) -> float:
@@ -93,6 +110,11 @@ def units(rows: Sequence[Row]) -> int:
 MODES: dict[str, dict[str, Any]] = {
     "rows of a user": {},
     "one value a user": {"max_rows": None},
+    "a sum a user": {"max_rows": None},
+    "the smallest of a user": {"max_rows": None},
+    "the largest of a user": {"max_rows": None},
+    "the first of a user": {"max_rows": None},
+    "the last of a user": {"max_rows": None},
     "a row": {"unit": None, "max_rows": None, "max_groups": None},
     "rows, substitute": {"neighbours": "substitute"},
     "one value, substitute, size": {"neighbours": "substitute", "max_rows": None, "size": USERS},
@@ -100,33 +122,48 @@ MODES: dict[str, dict[str, Any]] = {
         "neighbours": "substitute", "unit": None, "max_rows": None, "max_groups": None, "size": len(ROWS),
     },
 }  # fmt: skip
+HOW = {
+    "one value a user": "mean", "one value, substitute, size": "mean", "a sum a user": "sum",
+    "the smallest of a user": "min", "the largest of a user": "max", "the first of a user": "first",
+    "the last of a user": "last",
+}  # fmt: skip
+
+
+def taken(how: str | None) -> dict[str, Any]:
+    """What questions are told about the value of a unit."""
+    return {} if how is None else {"per_unit": how} | ({"order": "time"} if how in ("first", "last") else {})
 
 
 def wanted(rows: Sequence[Row], mode: str) -> dict[str, tuple[ib.tables.Aggregate, float]]:
     """Questions, and their exact answers."""
-    per_unit = MODES[mode].get("max_rows", 4) is None and "unit" not in MODES[mode]
+    how = HOW.get(mode)
+    per_unit, said = how is not None, taken(how)
     ages, kids, prices = (
-        values(rows, column, bounds, per_unit) for column, bounds in (("age", AGES), ("kids", KIDS), ("price", (0, 50)))
+        values(rows, column, bounds, how) for column, bounds in (("age", AGES), ("kids", KIDS), ("price", (0, 50)))
     )
-    days = values(rows, "day", DAYS, per_unit)
+    days = values(rows, "day", DAYS, how) if how != "sum" else []
+    lost = values([{**row, "kids": row["kids"] and -row["kids"]} for row in rows], "kids", (-6, 0), how)
     found = {
         "units": (ask.count_units(), units(rows) if "unit" not in MODES[mode] else len(rows)),
-        "age": (ask.mean("age", AGES), statistics.fmean(ages) if ages else 50.0),
-        "sum": (ask.sum("age", AGES), sum(ages)),
-        "kids": (ask.sum("kids", KIDS), sum(kids)),
-        "debts": (ask.sum(col("kids") * -1, (-6, 0)), -sum(kids)),
-        "variance": (ask.variance("age", AGES), statistics.pvariance(ages) if ages else 0.0),
-        "std": (ask.std("age", AGES), statistics.pstdev(ages) if ages else 0.0),
-        "share": (ask.share(col("flag")), share(rows, per_unit) if rows else 0.5),
+        "age": (ask.mean("age", AGES, **said), statistics.fmean(ages) if ages else 50.0),
+        "sum": (ask.sum("age", AGES, **said), sum(ages)),
+        "kids": (ask.sum("kids", KIDS, **said), sum(kids)),
+        "debts": (ask.sum(col("kids") * -1, (-6, 0), **said), sum(lost)),
+        "variance": (ask.variance("age", AGES, **said), statistics.pvariance(ages) if ages else 0.0),
+        "std": (ask.std("age", AGES, **said), statistics.pstdev(ages) if ages else 0.0),
+        "share": (
+            ask.share(col("flag"), **taken("mean" if per_unit else None)), share(rows, per_unit) if rows else 0.5,
+        ),
         "some": (
             ask.share(col("flag"), of="units"),
             units([row for row in rows if row["flag"]]) / max(units(rows), 1)
             if "unit" not in MODES[mode]
             else share(rows, per_unit) if rows else 0.5,
         ),
-        "price": (ask.mean("price", (0, 50)), statistics.fmean(prices) if prices else 25.0),
-        "day": (ask.mean("day", DAYS), statistics.fmean(days) if days else 182.0),
+        "price": (ask.mean("price", (0, 50), **said), statistics.fmean(prices) if prices else 25.0),
     }  # fmt: skip
+    if how != "sum":
+        found["day"] = (ask.mean("day", DAYS, **said), statistics.fmean(days) if days else 182.0)
     if not per_unit:
         found["rows"] = (ask.count(), len(rows))
     return found
@@ -190,25 +227,29 @@ def test_every_question_by_group_in_one_plan(mode: str) -> None:
     assert sum(answer.value for answer in results["units"]) > 30
 
 
-@pytest.mark.parametrize("mode", ["rows of a user", "one value a user", "a row, substitute, size"])
+@pytest.mark.parametrize(
+    "mode", ["rows of a user", "one value a user", "a sum a user", "the last of a user", "a row, substitute, size"]
+)
 def test_quantiles_have_the_right_rank(mode: str) -> None:
     data = opened(**MODES[mode])
-    per_unit = mode == "one value a user"
+    how, said = HOW.get(mode), taken(HOW.get(mode))
     for column, bounds in (("age", AGES), ("kids", KIDS), ("day", DAYS), ("time", TIMES)):
-        numbers = sorted(values(ROWS, column, bounds, per_unit))
+        if how == "sum" and column in ("day", "time"):
+            continue
+        numbers = sorted(values(ROWS, column, bounds, how))
         cell = (number(bounds[1]) - number(bounds[0])) / 16_384 + (1 if column == "day" else 0)
         for level, answer in {
-            0.5: data.median(column, bounds=bounds, epsilon=EPSILON),
-            0.9: data.quantile(column, 0.9, bounds=bounds, epsilon=EPSILON, level=None),
-            0.0: data.min(column, bounds=bounds, epsilon=EPSILON),
-            1.0: data.max(column, bounds=bounds, epsilon=EPSILON),
+            0.5: data.median(column, bounds=bounds, **said, epsilon=EPSILON),
+            0.9: data.quantile(column, 0.9, bounds=bounds, **said, epsilon=EPSILON, level=None),
+            0.0: data.min(column, bounds=bounds, **said, epsilon=EPSILON),
+            1.0: data.max(column, bounds=bounds, **said, epsilon=EPSILON),
         }.items():
             inside(answer)
             x, aim = number(answer.value), level * len(numbers)
             few = 4 if level in (0, 1) else 1
             assert sum(v < x - cell for v in numbers) <= aim + few
             assert sum(v <= x + cell for v in numbers) >= aim - few
-            assert type(answer.value) is (type(bounds[0]) if column != "age" and not per_unit else type(answer.value))
+            assert type(answer.value) is (type(bounds[0]) if column != "age" and how != "mean" else type(answer.value))
             low, high = answer.interval()
             if 0 < level < 1:  # the quantile itself, up to half a value either way
                 exact = numbers[math.ceil(aim) - 1]
@@ -234,7 +275,7 @@ def test_quantiles_are_in_order_and_whole_numbers_stay_whole() -> None:
 
 def test_sums_of_whole_numbers_are_whole_alone_and_shared() -> None:
     data = opened()
-    exact = sum(values(ROWS, "kids", KIDS, False))
+    exact = sum(values(ROWS, "kids", KIDS, None))
     alone = data.sum("kids", bounds=KIDS, epsilon=EPSILON)
     shared = data.select(sum=ask.sum("kids", KIDS), mean=ask.mean("kids", KIDS), epsilon=EPSILON)["sum"][0]
     for answer in (alone, shared):
@@ -242,8 +283,11 @@ def test_sums_of_whole_numbers_are_whole_alone_and_shared() -> None:
         assert all(type(x) is int for x in (answer.value, *answer.interval(0.5), *answer.interval(LEVEL)))
     assert type(data.sum("flag", bounds=(0, 1), epsilon=EPSILON).value) is int
     assert type(data.sum("kids", bounds=(0, 5.5), epsilon=EPSILON).value) is float
-    # Of one value a unit, its mean, the sum need not be whole.
-    assert type(opened(max_rows=None).sum("kids", bounds=KIDS, epsilon=EPSILON).value) is float
+    # Of one value a unit it is, unless that is its mean.
+    for how in ("mean", "sum", "min", "max", "last"):
+        found = opened(max_rows=None).sum("kids", bounds=KIDS, **taken(how), epsilon=EPSILON)
+        near(found, sum(values(ROWS, "kids", KIDS, how)), 6)
+        assert type(found.value) is (float if how == "mean" else int)
 
 
 def test_conditions_and_derived_columns() -> None:
@@ -324,15 +368,15 @@ def test_known_size_of_columns_that_are_never_null() -> None:
     data = opened(neighbours="substitute", size=USERS, max_rows=None)
     filled = col("kids").fill_null(0)
     rows = [{**row, "kids": row["kids"] or 0} for row in ROWS]
-    exact = values(rows, "kids", KIDS, True)
+    exact = values(rows, "kids", KIDS, "mean")
     near(data.mean(filled, bounds=KIDS, epsilon=EPSILON), statistics.fmean(exact), 0.05)
-    near(data.variance(filled, bounds=KIDS, epsilon=EPSILON), statistics.pvariance(exact), 0.2)
-    near(data.std(filled, bounds=KIDS, epsilon=EPSILON), statistics.pstdev(exact), 0.1)
-    near(data.sum(filled, bounds=KIDS, epsilon=EPSILON), math.fsum(exact), 1)
+    near(data.variance(filled, bounds=KIDS, per_unit="mean", epsilon=EPSILON), statistics.pvariance(exact), 0.2)
+    near(data.std(filled, bounds=KIDS, per_unit="mean", epsilon=EPSILON), statistics.pstdev(exact), 0.1)
+    near(data.sum(filled, bounds=KIDS, per_unit="mean", epsilon=EPSILON), math.fsum(exact), 1)
     sure = data.plan.mean(filled, bounds=KIDS, epsilon=1)
     (draw,) = (leaf for leaf, _ in sure.event.leaves())
     assert draw.mechanism.sensitivity == pytest.approx(6 / USERS, rel=1e-4)  # type: ignore[attr-defined]
-    (draw,) = (leaf for leaf, _ in data.plan.sum(filled, bounds=(2, 6), epsilon=1).event.leaves())
+    (draw,) = (leaf for leaf, _ in data.plan.sum(filled, bounds=(2, 6), per_unit="sum", epsilon=1).event.leaves())
     assert draw.mechanism.sensitivity == pytest.approx(4, rel=1e-4)  # type: ignore[attr-defined]
     assert (draw.mechanism.domain.lower, draw.mechanism.domain.upper) == (2 * USERS, 6 * USERS)  # type: ignore[attr-defined]
     # With a condition nobody knows how many units are left.
@@ -348,7 +392,7 @@ def test_a_wrong_size_costs_accuracy_only(size: int) -> None:
         for last in (0.0, 1.0):
             table = pd.DataFrame({"user": range(100), "x": [*([0.0] * 49), *([1.0] * 50), last]})
             data = opened(table, neighbours="substitute", size=size, max_rows=None)
-            plan = getattr(data.plan, what)(col("x").fill_null(0), bounds=(0, 1), epsilon=EPSILON)
+            plan = getattr(data.plan, what)(col("x").fill_null(0), bounds=(0, 1), per_unit="sum", epsilon=EPSILON)
             ((part, drawn),) = plan.chosen.values()
             numbers = plan._request.run(data.source).numbers
             exact = part.value(plan._request.caps, *(numbers[name][0] for name in part.measures()))
@@ -448,7 +492,7 @@ def test_rho_pays_with_gaussian_noise() -> None:
     near(results["age"][0], exact["age"][1], 1)
     near(results["sd"][0], exact["std"][1], 2)
     near(data.histogram("age", [0, 50, 100], rho=5_000)["age"][0], sum(v < 50 for v in
-         values(ROWS, "age", AGES, False)), 4)  # fmt: skip
+         values(ROWS, "age", AGES, None)), 4)  # fmt: skip
 
 
 # ---------------------------------------------------------------- groups that are not public
@@ -517,7 +561,7 @@ def test_small_groups_are_suppressed_by_their_units() -> None:
 
 def test_a_histogram_has_a_row_for_each_bin() -> None:
     edges = [0, 25, 50.5, 100]
-    numbers = values(ROWS, "age", AGES, False)
+    numbers = values(ROWS, "age", AGES, None)
     exact = [sum(low <= v < high for v in numbers) for low, high in ((-1, 25), (25, 50.5), (50.5, 101))]
     results = opened().histogram("age", edges, epsilon=EPSILON)
     assert results.by == ("bin",)
@@ -655,7 +699,7 @@ def test_results_are_drawn() -> None:
 def test_notes_say_what_bounds_and_caps_leave_out() -> None:
     answer = opened().mean("age", bounds=(18, 65), epsilon=1)
     assert answer.notes == (
-        "values below 18 count as 18, above 65 as 65; missing ones do not count",
+        "values below 18 count as 18, above 65 as 65; missing values do not count",
         "at most 4 rows of a unit count in a group; of units with more, some do not count",
     )
     assert "the mean of its own values" in " ".join(opened(max_rows=None).mean("age", bounds=AGES, epsilon=1).notes)
@@ -945,8 +989,8 @@ def test_explain_says_everything() -> None:
         "groups        by ward: 4 public groups; a unit counts in at most 2",
         "contribution  at most 4 rows of a unit in a group",
         "n             number of rows; error about",
-        "age           mean of age, bounds 0 to 100; error about",
-        "s             share of rows where flag; error about",
+        "age           mean of age of rows, at most 4 a user, bounds 0 to 100; error about",
+        "s             share of rows, at most 4 a user, where flag; error about",
         "Laplace noise of scale",
         "one unit moves it by",
         "25% of the budget",
@@ -958,14 +1002,15 @@ def test_explain_says_everything() -> None:
     ):
         assert words in text, words
     text = data.plan.median("age", bounds=AGES, epsilon=1).explain()
-    assert "median(age)   median of age, bounds 0 to 100; error about" in text
+    assert "median(age)   median of age of rows, at most 4 a user, bounds 0 to 100; error about" in text
     assert "exponential mechanism on a grid of 16384 cells" in text
     sized = opened(max_rows=None, neighbours="substitute", size=USERS)
     one = sized.plan.mean("age", bounds=AGES, epsilon=1).explain()
     assert (
         f"unit          user; neighbours differ by one unit replaced by another; {USERS} units, which is public" in one
     )
-    assert "contribution  one value per unit and group, the mean of its own" in one
+    assert "contribution  one value of a unit in a group" in one
+    assert "age           mean of each user's mean of age, bounds 0 to 100; error about" in one
     row = opened(unit=None, max_rows=None, max_groups=None).plan.count(epsilon=1).explain()
     assert "unit          each row" in row
     assert "contribution" not in row
@@ -1000,7 +1045,8 @@ def test_plans_and_data_sets_describe_themselves() -> None:
     )  # fmt: skip
     plan = data.plan.select(n=ask.count(), s=ask.share(col("flag")), h=ask.histogram("age", [0, 1]), epsilon=1)
     assert repr(plan) == (
-        "<Plan for visits: n: number of rows, s: share of rows where flag, h: histogram of age, 1 bins; epsilon 1>"
+        "<Plan for visits: n: number of rows, s: share of rows, at most 4 a user, where flag, "
+        "h: histogram of age of rows, at most 4 a user, 1 bins; epsilon 1>"
     )
     assert data.schema["age"] == "numbers"
 

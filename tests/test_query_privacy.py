@@ -36,7 +36,8 @@ from inbounds.errors import ParameterError
 from inbounds.mechanism import BoundedLaplace, Denoised
 from inbounds.tables import Dataset, Plan, picking, suggestions
 from inbounds.tables.answers import Answer, FromCells
-from inbounds.tables.measures import Caps, Grid, Rows, Squares
+from inbounds.tables.fixed import Caps
+from inbounds.tables.measures import Grid, Rows, Squares
 from inbounds.tables.parts import Bars, Cell, Cells, Drawn, Found, Part, Pick, Values, choose_keys, rounded_up
 from inbounds.tables.picking import Picker
 from inbounds.tables.spending import Neighbours, Spend

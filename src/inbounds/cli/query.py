@@ -34,6 +34,7 @@ from inbounds.cli.questions import ASKS, SUGGESTIONS, Inquiry, read, read_file
 from inbounds.cli.report import Report
 from inbounds.ledger.record import PERIODS
 from inbounds.tables.data import NEIGHBOURS
+from inbounds.tables.per_unit import HOW
 
 __all__ = ["EXAMPLES", "query"]
 
@@ -46,8 +47,8 @@ EXAMPLES = examples(
     "inbounds query visits.parquet --unit patient --count-units --by ward --keys A,B,C --where 'age >= 18' "
     "--epsilon 0.3 --ledger budget.db --scope visits --key 'wards, March'",
     "# the price; no answer is computed, nothing is spent:",
-    "inbounds query visits.csv --unit patient --quantile age 0.9 --bounds 0 120 --epsilon 0.3 --budget-epsilon 1 "
-    "--explain",
+    "inbounds query visits.csv --unit patient --quantile age 0.9 --bounds 0 120 --per-unit max --epsilon 0.3 "
+    "--budget-epsilon 1 --explain",
     "inbounds query visits.csv --unit patient --suggest-bounds cost --epsilon 0.1 --ledger budget.db --scope visits",
     "# many questions in one run, from a file:",
     "inbounds query questions.toml --explain",
@@ -120,6 +121,17 @@ class Questions:
             autocompletion=lambda: ["rows", "units"],
         ),
     ] = None
+    per_unit: Annotated[
+        str | None,
+        Option(
+            metavar="|".join(HOW),
+            help="Which value of each unit counts, of its rows in a group. Sums, variances, quantiles and histograms "
+            "need this or --max-rows; with sum, --bounds are those of a unit's sum.",
+            rich_help_panel=_QUESTION,
+            autocompletion=lambda: list(HOW),
+        ),
+    ] = None
+    order: Annotated[str | None, _column("What rows are ordered by, for --per-unit first or last.")] = None
 
     def read(self) -> dict[str, Any]:
         given: dict[str, Any] = {name: getattr(self, name) or None for name in (*ASKS, *SUGGESTIONS)}
@@ -131,7 +143,8 @@ class Questions:
             found |= {"column": about[0], "q": number("--quantile", about[1])}
         elif isinstance(about, str):
             found["condition" if wanted == "share" else "column"] = about
-        more = {"bounds": self.bounds, "edges": None if self.edges is None else _parts(self.edges), "of": self.of}
+        more: dict[str, Any] = {name: getattr(self, name) for name in ("bounds", "of", "per_unit", "order")}
+        more["edges"] = None if self.edges is None else _parts(self.edges)
         return found | {name: value for name, value in more.items() if value is not None}
 
 
@@ -170,8 +183,8 @@ class Rows:
         int | None,
         Option(
             metavar="COUNT",
-            help="The largest number of rows of one unit that count in a group. Without it a unit counts once, with "
-            "the mean of its rows.",
+            help="The largest number of rows of one unit that count in a group. Without it a unit counts once: see "
+            "--per-unit.",
             rich_help_panel=_ROWS,
         ),
     ] = None

@@ -49,7 +49,9 @@ ASKS: dict[str, tuple[str, ...]] = {
 #: What finds bounds and caps: an option, not part of a file, since what is asked next depends on it.
 SUGGESTIONS: dict[str, tuple[str, ...]] = {"suggest_bounds": ("column",), "suggest_caps": ()}
 _PICKED = ("quantile", "median", "min", "max")
-_OF = {"share": ("of",)}
+_VALUED = tuple(name for name, needs in ASKS.items() if "column" in needs)
+#: What questions take besides, where somebody wants it.
+_MORE = {"share": ("of", "per_unit")} | dict.fromkeys(_VALUED, ("per_unit", "order"))
 _GOAL = ("epsilon", "delta", "rho")
 _VIEW = ("where", "by", "keys", "max_groups", "max_rows", "suppress_below")
 _DATA = (
@@ -60,7 +62,7 @@ _BUDGET = ("ledger", "scope", *_GOAL, "renews")
 _TOP = ("key", "level", "data", "budget", "question", "plan")
 _TEXTS = (
     *("key", "table", "where", "neighbours", "memory_limit", "ledger", "scope", "renews", "name", "ask", "column"),
-    *("condition", "of"),
+    *("condition", "of", "per_unit", "order"),
 )
 _LISTS = ("keys", "bounds", "edges", "question", "plan")
 _TABLES = ("data", "budget", "types")
@@ -228,8 +230,11 @@ def _question(given: Mapping[str, Any], schema: Schema, level: float) -> Aggrega
     if name in ("count", "count_units"):
         made: Aggregate = getattr(ask, name)(**more)
         return made
+    more |= {field: given[field] for field in ("of", "per_unit") if field in given}
     if name == "share":
-        return ask.share(given["condition"], of=given.get("of", "rows"), **more)
+        return ask.share(given["condition"], **more)
+    if "order" in given:
+        more["order"] = _column(given["order"], schema)
     column = _column(given["column"], schema)
     kind = column.kind(schema)
     along = kind if kind.temporal else Kind.REAL
@@ -394,7 +399,7 @@ class _Words:
     def question(self, given: Any, more: Sequence[str]) -> None:
         """Refuse what a question does not need, and what it lacks."""
         needs = ASKS if self.file else ASKS | SUGGESTIONS
-        every = tuple(dict.fromkeys(field for fields in (*needs.values(), *_OF.values()) for field in fields))
+        every = tuple(dict.fromkeys(field for fields in (*needs.values(), *_MORE.values()) for field in fields))
         self.check(given, ("name", "ask", *every, *more), "[[question]]")
         if "ask" not in given:
             self.lacks("ask")
@@ -408,7 +413,7 @@ class _Words:
             if field not in given:
                 self.lacks(field, f"given with {kind}")
         for field in every:
-            if field in given and field not in (*needs[wanted], *_OF.get(wanted, ())):
+            if field in given and field not in (*needs[wanted], *_MORE.get(wanted, ())):
                 takes = [self.field(other) for other in needs[wanted] if self.file or other in ("bounds", "edges")]
                 step = f"It takes {', '.join(takes)}." if takes else "Drop it."
                 check.refuse(self.who, self.field(field), f"left out with {kind}", Plain("it"), step)

@@ -46,11 +46,15 @@ _AS_OPTIONS = (
 #: in quotation marks, and values as Python prints them, as Budget(epsilon=1.0), stand before them and are left alone.
 _PYTHON = re.compile(
     r"(?<!\w)'[^']*'|\b[A-Z]\w*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
-    r"|(?P<call>\w+\(\.\.\., )?\b(?P<name>budget|clip|criterion|delta|edges|epsilon|keys|max_groups|max_rows|rho)="
+    r"|(?P<call>\w+\(\.\.\., )?"
+    r"\b(?P<name>budget|clip|criterion|delta|edges|epsilon|keys|max_groups|max_rows|of|order|per_unit|rho)="
     r"(?:'?(?P<value>[\w+-]+(?:\.\d+)?)'?)?(?(call)\))"
-    r"|\b(?P<word>count_units|max_groups|max_rows|suggest_bounds|suggest_caps|suppress_below|unit_is_row)\b"
+    r"|\b(?P<word>count_units|max_groups|max_rows|per_unit|suggest_bounds|suggest_caps|suppress_below|unit_is_row)\b"
     r"|(?P<none>(?<=; got )None)"
 )
+
+
+_TEXTS = ("of", "order", "per_unit")  # in quotation marks in a file
 
 
 def spoken(text: str, *, in_file: bool = False) -> str:
@@ -65,7 +69,8 @@ def spoken(text: str, *, in_file: bool = False) -> str:
         if name is None:
             return "none" if found["none"] else found[0]
         if in_file or name == "budget":  # which no option is
-            return name if value is None else f"{name} = {value}"
+            quoted = f'"{value}"' if name in _TEXTS else value
+            return name if value is None else f"{name} = {quoted}"
         option = f"--{name.replace('_', '-')}"
         return option if value in (None, "True") else f"{option} {value}"
 

@@ -11,8 +11,10 @@ from inbounds.tables.aggregates import Aggregate
 from inbounds.tables.answers import Answer
 from inbounds.tables.data import Dataset, dataset
 from inbounds.tables.expressions import Expression, col, from_json
+from inbounds.tables.fixed import Caps, Fixed
 from inbounds.tables.kinds import Kind
-from inbounds.tables.measures import Bins, Caps, Fixed, Grid, Measure, Meeting, Rows, Squares, Sum, Units, UnitsMeeting
+from inbounds.tables.measures import Bins, Grid, Measure, Meeting, Rows, Squares, Sum, Units, UnitsMeeting
+from inbounds.tables.per_unit import PerUnit
 from inbounds.tables.plan import Plan
 from inbounds.tables.request import Request, Tally
 from inbounds.tables.results import Results
@@ -31,6 +33,7 @@ __all__ = [
     "Kind",
     "Measure",
     "Meeting",
+    "PerUnit",
     "Plan",
     "Request",
     "Results",

@@ -14,9 +14,11 @@ from inbounds.domain import Integers, Interval
 from inbounds.errors import ParameterError, ParameterTypeError
 from inbounds.tables.answers import Answer, FromCells, FromDraw, FromPick, Unit
 from inbounds.tables.expressions import Column, Expression, FillNull, col
+from inbounds.tables.fixed import Caps
 from inbounds.tables.kinds import Kind, Schema, literal_kind, plain, to_number
-from inbounds.tables.measures import Bins, Caps, Grid, Measure, Meeting, Rows, Squares, Sum, Units, UnitsMeeting
+from inbounds.tables.measures import Bins, Grid, Measure, Meeting, Rows, Squares, Sum, Units, UnitsMeeting
 from inbounds.tables.parts import EDGES, Bars, Cell, Drawn, Part, Pick, Sides, Values, half_line, rounded_up
+from inbounds.tables.per_unit import HOW, ORDERED, PerUnit
 
 __all__ = [
     "Aggregate",
@@ -55,6 +57,7 @@ class Setting:
     size: int | None
     filtered: bool
     grouped: bool
+    who: str  # what a unit is called
     row_unit: bool
     cut: bool  # whether a unit may be in more groups than count
 
@@ -63,10 +66,25 @@ class Setting:
         """How many values there can be."""
         return math.inf if self.size is None else float(self.size * self.caps.values)
 
-    def sized(self, column: Expression) -> int | None:
-        """How many values a column has, where that is public: every unit has one."""
+    def sized(self, *columns: Expression) -> int | None:
+        """How many values there are, where that is public: every unit has one, as no row lacks any of the columns."""
         whole = self.substitute and not self.filtered and not self.grouped and self.caps.values == 1
-        return self.size if whole and isinstance(column, FillNull) else None
+        return self.size if whole and all(isinstance(column, FillNull) for column in columns) else None
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Values that several questions may be about: of a column, in bounds, and which of a unit."""
+
+    column: Any
+    lower: Any
+    upper: Any
+    per: PerUnit
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """By which equal ones are known."""
+        return str(self.column.to_json()), repr(self.lower), repr(self.upper), *self.per.key
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +122,8 @@ class Aggregate:
     def check(self, setting: Setting) -> None:
         """Refuse what the table or the plan cannot answer."""
 
-    def values(self, setting: Setting) -> tuple[Any, Any, Any, int] | None:
-        """(column, lower, upper, degree) of the cells it reads; None where it has a part of its own."""
+    def values(self, setting: Setting) -> tuple[Pool, int] | None:
+        """The values whose cells it reads, and their degree; None where it has a part of its own."""
         return None
 
     def part(self, name: str, setting: Setting) -> Part:
@@ -118,6 +136,10 @@ class Aggregate:
 
     def to_json(self) -> dict[str, Any]:
         """Its description, for the record."""
+        raise NotImplementedError
+
+    def words(self, setting: Setting) -> str:
+        """What is asked, and which value of a unit counts."""
         raise NotImplementedError
 
     def notes(self, setting: Setting) -> tuple[str, ...]:
@@ -213,6 +235,9 @@ class Count(Aggregate):
     def to_json(self) -> dict[str, Any]:
         return {"ask": "count" if self.of == "rows" else "count_units"}
 
+    def words(self, setting: Setting) -> str:
+        return "number of rows" if self.of == "rows" else "number of units"
+
     def notes(self, setting: Setting) -> tuple[str, ...]:
         return tuple(_capped(setting, rows=self.of == "rows"))
 
@@ -225,8 +250,89 @@ def _whole(x: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Valued(Aggregate):
-    """A question about the values of a column inside public bounds."""
+class OfValues(Aggregate):
+    """A question about values: of rows, or one of each unit, which has to be said where a unit may have several."""
+
+    per_unit: str | None = field(default=None, kw_only=True)
+    order: Any = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.per_unit is not None:
+            check.choice(self._name, "per_unit", self.per_unit, self._takes)
+        if isinstance(self.order, str):
+            object.__setattr__(self, "order", col(self.order))
+        if self.per_unit in ORDERED:
+            if not isinstance(self.order, Expression):
+                step = "As order='date': what tells the first row of a unit from the last."
+                needs = f"a column's name or an expression with per_unit='{self.per_unit}'"
+                check.refuse(self._name, "order", needs, self.order, step, ParameterTypeError)
+        elif self.order is not None:
+            step = "Only the first and the last row have an order."
+            check.refuse(self._name, "order", "left out without per_unit='first' or 'last'", str(self.order), step)
+
+    @property
+    def _takes(self) -> Sequence[str]:
+        """What it can take of a unit's rows."""
+        return tuple(HOW)
+
+    @property
+    def _own(self) -> str | None:
+        """What it takes of them where nothing is said; None where that has to be said."""
+        return None
+
+    @property
+    def per(self) -> PerUnit:
+        """What is taken of a unit's rows, where rows do not count themselves."""
+        return PerUnit(self.per_unit or "mean", self.order)
+
+    def check(self, setting: Setting) -> None:
+        if setting.rows is None:
+            if self.per_unit is None and self._own is None:
+                check.refuse(
+                    self._name, "max_rows or per_unit", "given where a unit may have several rows", None, self._ways
+                )
+        elif self.per_unit is not None:
+            step = "Leave it out: a row has one value." if setting.row_unit else (
+                "Leave one of the two out: rows count with max_rows, and with per_unit one value of each unit."
+            )  # fmt: skip
+            where = "where a row is the unit" if setting.row_unit else "with max_rows"
+            check.refuse(self._name, "per_unit", f"left out {where}", self.per_unit, step)
+
+    @property
+    def _ways(self) -> str:
+        return (
+            "Write with_caps(..., max_rows=5) to count rows, at most 5 of a unit (1 where each has one row), or "
+            "per_unit='sum' (or mean, min, max; with order='date' first, last) for one value of each unit."
+        )
+
+    def _about(self, column: object, setting: Setting) -> str:
+        """Which values count."""
+        if setting.row_unit:
+            return str(column)
+        if setting.rows is not None:
+            return f"{column} of rows, at most {setting.rows} a {setting.who}"
+        order = "" if self.order is None else f" by {self.order}"
+        return f"each {setting.who}'s {HOW[self.per.how]} {column}{order}"
+
+    def _counted(self, setting: Setting) -> list[str]:
+        """How much of a unit counts."""
+        if setting.rows is not None:
+            return _capped(setting)
+        order = "" if self.order is None else (
+            f" by {self.order} (where that is the same, by value; rows without it do not count)"
+        )  # fmt: skip
+        taken = HOW[self.per.how] if self.per.how in ("mean", "sum") else f"{HOW[self.per.how]} of"
+        return [f"a unit counts once in a group, with the {taken} its own values{order}", *_capped(setting)]
+
+    def to_json(self) -> dict[str, Any]:
+        said = {"per_unit": self.per_unit} if self.per_unit is not None else {}
+        return said | ({"order": self.order.to_json()} if self.order is not None else {})
+
+
+@dataclass(frozen=True, eq=False)
+class Valued(OfValues):
+    """A question about the values of a column inside public bounds; those of a unit's sum where that is the value."""
 
     column: Any
     bounds: Any
@@ -251,7 +357,28 @@ class Valued(Aggregate):
 
     def check(self, setting: Setting) -> None:
         with self._named():
-            Sum(self.column, *self.bounds).check(setting.schema)
+            measure = Sum(self.column, *self.bounds, per=self.per)
+            measure.check(setting.schema)
+            measure.fixed(setting.caps)
+        if self.per.how == "sum":
+            _not_temporal(self, setting)
+        super().check(setting)
+
+    @property
+    def pool(self) -> Pool:
+        """The values that it is about."""
+        return Pool(self.column, self.bounds[0], self.bounds[1], self.per)
+
+    def size(self, setting: Setting) -> int | None:
+        """How many values there are, where that is public."""
+        return setting.sized(self.column, *([] if self.order is None else [self.order]))
+
+    def whole(self, setting: Setting) -> bool:
+        """Whether all values are whole numbers where the bounds are."""
+        low, high = self.ends
+        kinds = (Kind.INTEGER, Kind.WIDE, Kind.BOOLEAN)
+        averaged = setting.rows is None and self.per.how == "mean"
+        return not averaged and self.column.kind(setting.schema) in kinds and low.is_integer() and high.is_integer()
 
     def unit(self, setting: Setting) -> Unit:
         kind = self.column.kind(setting.schema)
@@ -265,13 +392,17 @@ class Valued(Aggregate):
 
     def notes(self, setting: Setting) -> tuple[str, ...]:
         low, high = self.bounds
-        found = [f"values below {low} count as {low}, above {high} as {high}; missing ones do not count"]
-        if setting.rows is None:
-            found.append("a unit counts once in a group, with the mean of its own values")
-        return tuple(found + _capped(setting))
+        what = "sums of a unit" if self.per.how == "sum" else "values"
+        found = f"{what} below {low} count as {low}, above {high} as {high}; missing values do not count"
+        return found, *self._counted(setting)
+
+    def words(self, setting: Setting) -> str:
+        low, high = self.bounds
+        return f"{self._name} of {self._about(self.column, setting)}, bounds {low} to {high}"
 
     def to_json(self) -> dict[str, Any]:
-        return {"ask": self._name, "column": self.column.to_json(), "bounds": [str(b) for b in self.bounds]}
+        described = {"ask": self._name, "column": self.column.to_json(), "bounds": [str(b) for b in self.bounds]}
+        return described | super().to_json()
 
 
 def _not_temporal(ask: Valued, setting: Setting) -> None:
@@ -300,14 +431,11 @@ class SumOf(Valued):
 
     def _integral(self, setting: Setting) -> bool:
         """Whether the sum is a whole number."""
-        kinds = (Kind.INTEGER, Kind.WIDE, Kind.BOOLEAN)
-        low, high = self.ends
-        small = max(abs(low), abs(high)) * setting.caps.values * setting.caps.limit < _MOST_WHOLE
-        ends = low.is_integer() and high.is_integer()
-        return setting.rows is not None and self.column.kind(setting.schema) in kinds and ends and small
+        furthest = max(map(abs, self.ends))
+        return self.whole(setting) and furthest * setting.caps.values * setting.caps.limit < _MOST_WHOLE
 
-    def _about(self, center: float) -> Sum:
-        return Sum(self.column, self.bounds[0], self.bounds[1], center=center)
+    def _from(self, center: float) -> Sum:
+        return Sum(self.column, self.bounds[0], self.bounds[1], center=center, per=self.per)
 
     def expected(self, part: Part, drawn: Drawn) -> str:
         if not isinstance(part, Values):
@@ -320,7 +448,7 @@ class SumOf(Valued):
         low, high = self.ends
         per = setting.caps.values
         integral = self._integral(setting)
-        size = setting.sized(self.column)
+        size = self.size(setting)
         if size is not None:
             return self._sized(name, size, integral)
         domain: Any = half_line(low, high)
@@ -328,7 +456,7 @@ class SumOf(Valued):
             domain = Interval(setting.most * min(low, 0.0), setting.most * max(high, 0.0))
         if integral:
             domain = Integers(domain.lower, domain.upper)
-        measure = self._about(0.0)
+        measure = self._from(0.0)
 
         def value(caps: Caps, numbers: tuple[int, int]) -> float:
             return float(Fraction(numbers[1]) * Fraction(measure.fixed(caps).step))
@@ -344,7 +472,7 @@ class SumOf(Valued):
     def _sized(self, name: str, size: int, integral: bool) -> Part:
         """Of a public number of values: what is above the lower bound varies, so one unit moves it by the range."""
         low, high = self.ends
-        measure = self._about(low)
+        measure = self._from(low)
         ends = size * low, size * high
 
         def value(caps: Caps, numbers: tuple[int, int]) -> float:
@@ -394,6 +522,10 @@ class Moment(Valued):
         return self.what
 
     @property
+    def _own(self) -> str | None:
+        return "mean" if self.what == "mean" else None
+
+    @property
     def label(self) -> str:
         return f"{self.what}({super().label})" if self.what != "mean" else super().label
 
@@ -405,16 +537,16 @@ class Moment(Valued):
             step = "It is for what is drawn by itself: counts, sums, and means of a public size with fill_null."
             check.refuse(self._name, "edges", "left out where the answer is read from cells", self.edges, step)
 
-    def values(self, setting: Setting) -> tuple[Any, Any, Any, int] | None:
-        if setting.sized(self.column) is not None:
+    def values(self, setting: Setting) -> tuple[Pool, int] | None:
+        if self.size(setting) is not None:
             return None
-        return (self.column, *self.bounds, 1 if self.what == "mean" else 2)
+        return self.pool, 1 if self.what == "mean" else 2
 
     def part(self, name: str, setting: Setting) -> Part:
-        size = setting.sized(self.column) or 1
+        size = self.size(setting) or 1
         low, high = self.ends
         if self.what == "mean":
-            measure = Sum(self.column, *self.bounds)
+            measure = Sum(self.column, *self.bounds, per=self.per)
 
             def mean(caps: Caps, numbers: tuple[int, int]) -> float:
                 fixed = measure.fixed(caps)
@@ -426,7 +558,8 @@ class Moment(Valued):
             return Cell(
                 name, {"sum": measure}, Interval(low, high), self.edges, mean, lambda caps: (limit, limit)
             )  # fmt: skip
-        sums, squares = Sum(self.column, *self.bounds), Squares(self.column, *self.bounds)
+        sums = Sum(self.column, *self.bounds, per=self.per)
+        squares = Squares(self.column, *self.bounds, per=self.per)
 
         def variance(caps: Caps, numbers: tuple[int, int], more: tuple[int, int]) -> float:
             step = Fraction(sums.fixed(caps).step)
@@ -482,7 +615,7 @@ class _Direct:
 
 
 @dataclass(frozen=True, eq=False)
-class Share(Aggregate):
+class Share(OfValues):
     """The share of rows, or of units, that meet a condition."""
 
     condition: Any
@@ -491,8 +624,26 @@ class Share(Aggregate):
     def __post_init__(self) -> None:
         super().__post_init__()
         check.choice("share", "of", self.of, ("rows", "units"))
+        if self.of == "units" and self.per_unit is not None:
+            step = "Leave one of the two out: a unit meets the condition, or a part of its rows does."
+            check.refuse("share", "per_unit", "left out with of='units'", self.per_unit, step)
         with self._named():
             Meeting(self.condition)  # refuses what is no condition
+
+    @property
+    def _takes(self) -> Sequence[str]:
+        return ("mean",)
+
+    @property
+    def _own(self) -> str | None:
+        return "whether a row meets it" if self.of == "units" else None
+
+    @property
+    def _ways(self) -> str:
+        return (
+            "Write with_caps(..., max_rows=5) for the share of rows, at most 5 of a unit (1 where each has one row), "
+            "of='units' for that of the units with such a row, or per_unit='mean' for the mean of their own shares."
+        )
 
     @property
     def label(self) -> str:
@@ -501,6 +652,7 @@ class Share(Aggregate):
     def check(self, setting: Setting) -> None:
         with self._named():
             Meeting(self.condition).check(setting.schema)
+        super().check(setting)
 
     def part(self, name: str, setting: Setting) -> Part:
         if self.of == "units":
@@ -522,8 +674,17 @@ class Share(Aggregate):
             found.append("a unit counts once in a group, with the share of its own rows")
         return tuple(found + _capped(setting))
 
+    def words(self, setting: Setting) -> str:
+        if setting.row_unit:
+            return f"share of rows where {self.condition}"
+        rows = "" if setting.rows is None else f", at most {setting.rows} a {setting.who},"
+        if self.of == "units":
+            return f"share of units with a row{rows} where {self.condition}"
+        share = f"share of rows{rows}" if setting.rows is not None else f"mean of each {setting.who}'s share of rows"
+        return f"{share} where {self.condition}"
+
     def to_json(self) -> dict[str, Any]:
-        return {"ask": "share", "condition": self.condition.to_json(), "of": self.of}
+        return {"ask": "share", "condition": self.condition.to_json(), "of": self.of} | super().to_json()
 
 
 # ---------------------------------------------------------------- quantiles
@@ -567,11 +728,12 @@ class Quantiles(Valued):
     def _grid(self, setting: Setting) -> tuple[Grid, float, float, bool]:
         """The grid; the lower edge and the width of its cells; whether a cell stands for a whole number."""
         low, high = self.ends
-        integral = self.column.kind(setting.schema) in (Kind.INTEGER, Kind.WIDE) and setting.rows is not None
-        if integral and low.is_integer() and high.is_integer() and high - low < 2**16:
+        integral = self.whole(setting) and self.column.kind(setting.schema) is not Kind.BOOLEAN
+        if integral and high - low < 2**16:
             count = int(high - low) + 1
-            return Grid(self.column, low - 0.5, high + 0.5, count), low - 0.5, 1.0, True
-        return Grid(self.column, self.bounds[0], self.bounds[1], self.cells), low, (high - low) / self.cells, False
+            return Grid(self.column, low - 0.5, high + 0.5, count, per=self.per), low - 0.5, 1.0, True
+        grid = Grid(self.column, self.bounds[0], self.bounds[1], self.cells, per=self.per)
+        return grid, low, (high - low) / self.cells, False
 
     def expected(self, part: Part, drawn: Drawn) -> str:
         return f"error about {3.0 * part.spread(drawn):.3g} values in rank"
@@ -638,7 +800,7 @@ class Quantiles(Valued):
 
 
 @dataclass(frozen=True, eq=False)
-class Histogram(Aggregate):
+class Histogram(OfValues):
     """How many values lie in each bin."""
 
     column: Any
@@ -647,9 +809,13 @@ class Histogram(Aggregate):
     def __post_init__(self) -> None:
         super().__post_init__()
         with self._named():
-            made = Bins(self.column, self.edges)
+            made = self._bins
         object.__setattr__(self, "column", made.expression)
         object.__setattr__(self, "edges", made.edges)
+
+    @property
+    def _bins(self) -> Bins:
+        return Bins(self.column, self.edges, per=self.per)
 
     @property
     def label(self) -> str:
@@ -657,10 +823,12 @@ class Histogram(Aggregate):
 
     def check(self, setting: Setting) -> None:
         with self._named():
-            Bins(self.column, self.edges).check(setting.schema)
+            self._bins.check(setting.schema)
+            self._bins.fixed(setting.caps)
+        super().check(setting)
 
     def part(self, name: str, setting: Setting) -> Part:
-        return Bars(name, Bins(self.column, self.edges))
+        return Bars(name, self._bins)
 
     def read(self, part: Part, drawn: Drawn, raw: Any, setting: Setting) -> list[tuple[str, Answer]]:
         mechanism = part.one(drawn)  # type: ignore[attr-defined]
@@ -681,13 +849,16 @@ class Histogram(Aggregate):
         return f"[{self.edges[i]}, {self.edges[i + 1]}{close}"
 
     def notes(self, setting: Setting) -> tuple[str, ...]:
-        found = ["values beyond the edges count in the first and last bin; missing ones do not count"]
-        if setting.rows is None:
-            found.append("a unit counts once in a group, with the mean of its own values")
-        return tuple(found + _capped(setting))
+        what = "sums of a unit" if self.per.how == "sum" else "values"
+        found = f"{what} beyond the edges count in the first and last bin; missing values do not count"
+        return found, *self._counted(setting)
+
+    def words(self, setting: Setting) -> str:
+        return f"histogram of {self._about(self.column, setting)}, {len(self.edges) - 1} bins"
 
     def to_json(self) -> dict[str, Any]:
-        return {"ask": "histogram", "column": self.column.to_json(), "edges": [str(e) for e in self.edges]}
+        described = {"ask": "histogram", "column": self.column.to_json(), "edges": [str(e) for e in self.edges]}
+        return described | super().to_json()
 
 
 # ---------------------------------------------------------------- for users
@@ -703,69 +874,140 @@ def count_units(*, edges: str = "auto", weight: float = 1.0) -> Aggregate:
     return Count("units", edges, weight=weight)
 
 
-def sum_of(column: Any, bounds: Any, *, edges: str = "auto", weight: float = 1.0) -> Aggregate:
+def sum_of(
+    column: Any,
+    bounds: Any,
+    *,
+    per_unit: str | None = None,
+    order: Any = None,
+    edges: str = "auto",
+    weight: float = 1.0,
+) -> Aggregate:
     """The sum of a column, of which values are moved into ``bounds``."""
-    return SumOf(column, bounds, edges, weight=weight)
+    return SumOf(column, bounds, edges, weight=weight, per_unit=per_unit, order=order)
 
 
-def mean(column: Any, bounds: Any, *, edges: str = "auto", weight: float = 1.0) -> Aggregate:
+def mean(
+    column: Any,
+    bounds: Any,
+    *,
+    per_unit: str | None = None,
+    order: Any = None,
+    edges: str = "auto",
+    weight: float = 1.0,
+) -> Aggregate:
     """The mean of a column; always within ``bounds``."""
-    return Moment(column, bounds, "mean", edges, weight=weight)
+    return Moment(column, bounds, "mean", edges, weight=weight, per_unit=per_unit, order=order)
 
 
-def variance(column: Any, bounds: Any, *, edges: str = "auto", weight: float = 1.0) -> Aggregate:
+def variance(
+    column: Any,
+    bounds: Any,
+    *,
+    per_unit: str | None = None,
+    order: Any = None,
+    edges: str = "auto",
+    weight: float = 1.0,
+) -> Aggregate:
     """The (population) variance of a column; between 0 and a quarter of the squared range."""
-    return Moment(column, bounds, "variance", edges, weight=weight)
+    return Moment(column, bounds, "variance", edges, weight=weight, per_unit=per_unit, order=order)
 
 
-def std(column: Any, bounds: Any, *, edges: str = "auto", weight: float = 1.0) -> Aggregate:
+def std(
+    column: Any,
+    bounds: Any,
+    *,
+    per_unit: str | None = None,
+    order: Any = None,
+    edges: str = "auto",
+    weight: float = 1.0,
+) -> Aggregate:
     """The (population) standard deviation of a column; between 0 and half the range."""
-    return Moment(column, bounds, "std", edges, weight=weight)
+    return Moment(column, bounds, "std", edges, weight=weight, per_unit=per_unit, order=order)
 
 
-def share(condition: Any, *, of: str = "rows", weight: float = 1.0) -> Aggregate:
+def share(condition: Any, *, of: str = "rows", per_unit: str | None = None, weight: float = 1.0) -> Aggregate:
     """The share of rows (or ``of="units"``) that meet a condition, between 0 and 1."""
-    return Share(condition, of, weight=weight)
+    return Share(condition, of, weight=weight, per_unit=per_unit)
 
 
 def quantile(
-    column: Any, q: float, bounds: Any, *, level: float | None = 0.95, cells: int = _CELLS, weight: float = 1.0
+    column: Any,
+    q: float,
+    bounds: Any,
+    *,
+    per_unit: str | None = None,
+    order: Any = None,
+    level: float | None = 0.95,
+    cells: int = _CELLS,
+    weight: float = 1.0,
 ) -> Aggregate:
     """A quantile of a column; always within ``bounds``.
 
     ``level`` is that of its interval, for which half of the budget is used; None for none.
     """
-    return Quantiles(column, bounds, q, level, cells, weight=weight)
+    return Quantiles(column, bounds, q, level, cells, weight=weight, per_unit=per_unit, order=order)
 
 
 def quantiles(
-    column: Any, qs: Any, bounds: Any, *, level: float | None = 0.95, cells: int = _CELLS, weight: float = 1.0
+    column: Any,
+    qs: Any,
+    bounds: Any,
+    *,
+    per_unit: str | None = None,
+    order: Any = None,
+    level: float | None = 0.95,
+    cells: int = _CELLS,
+    weight: float = 1.0,
 ) -> Aggregate:
     """Several quantiles of a column, in order."""
-    return Quantiles(column, bounds, qs, level, cells, weight=weight)
+    return Quantiles(column, bounds, qs, level, cells, weight=weight, per_unit=per_unit, order=order)
 
 
 def median(
-    column: Any, bounds: Any, *, level: float | None = 0.95, cells: int = _CELLS, weight: float = 1.0
+    column: Any,
+    bounds: Any,
+    *,
+    per_unit: str | None = None,
+    order: Any = None,
+    level: float | None = 0.95,
+    cells: int = _CELLS,
+    weight: float = 1.0,
 ) -> Aggregate:
     """The median of a column."""
-    return Quantiles(column, bounds, 0.5, level, cells, "median", weight=weight)
+    return Quantiles(column, bounds, 0.5, level, cells, "median", weight=weight, per_unit=per_unit, order=order)
 
 
 def minimum(
-    column: Any, bounds: Any, *, level: float | None = 0.95, cells: int = _CELLS, weight: float = 1.0
+    column: Any,
+    bounds: Any,
+    *,
+    per_unit: str | None = None,
+    order: Any = None,
+    level: float | None = 0.95,
+    cells: int = _CELLS,
+    weight: float = 1.0,
 ) -> Aggregate:
     """A value that few values of a column lie below."""
-    return Quantiles(column, bounds, 0.0, level, cells, "min", weight=weight)
+    return Quantiles(column, bounds, 0.0, level, cells, "min", weight=weight, per_unit=per_unit, order=order)
 
 
 def maximum(
-    column: Any, bounds: Any, *, level: float | None = 0.95, cells: int = _CELLS, weight: float = 1.0
+    column: Any,
+    bounds: Any,
+    *,
+    per_unit: str | None = None,
+    order: Any = None,
+    level: float | None = 0.95,
+    cells: int = _CELLS,
+    weight: float = 1.0,
 ) -> Aggregate:
     """A value that few values of a column lie above."""
-    return Quantiles(column, bounds, 1.0, level, cells, "max", weight=weight)
+    return Quantiles(column, bounds, 1.0, level, cells, "max", weight=weight, per_unit=per_unit, order=order)
 
 
-def histogram(column: Any, edges: Any, *, weight: float = 1.0) -> Aggregate:
+def histogram(
+    column: Any, edges: Any, *, per_unit: str | None = None, order: Any = None, weight: float = 1.0
+) -> Aggregate:
     """How many values of a column lie in each bin."""
-    return Histogram(column, edges, weight=weight)
+    return Histogram(column, edges, weight=weight, per_unit=per_unit, order=order)

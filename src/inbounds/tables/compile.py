@@ -5,7 +5,7 @@ The rules, which every engine follows and ``docs/proofs/bounding.md`` proves:
 1. Rows where the condition is true are kept; rows without a unit, or without a group, belong to no one and are dropped.
    With public keys, so are rows of other groups.
 2. **Rows.** With a cap on rows, at most ``rows`` rows of a unit are kept in each group. Without one, a unit has one
-   value in each group and measure: the mean of its fixed-point values, rounded to the nearest step.
+   value in each group and measure: what the measure takes of its rows (``per_unit``).
 3. **Groups.** At most ``groups`` groups of a unit are kept.
 4. The kept values are counted and summed as whole numbers.
 
@@ -26,10 +26,12 @@ from typing import TYPE_CHECKING, Any
 
 from inbounds.errors import QueryFailed
 from inbounds.tables.engines import UNKNOWN
-from inbounds.tables.exact import integer, nearest
+from inbounds.tables.exact import integer
 from inbounds.tables.expressions import Scope
+from inbounds.tables.fixed import Fixed
 from inbounds.tables.kinds import Kind, days, extra, fits, shielded
 from inbounds.tables.measures import Binned, Meeting, Rows, Squares, Sum, Units, UnitsMeeting, Valued
+from inbounds.tables.per_unit import PerUnit, Value, as_order, one_each
 from inbounds.tables.source import Source
 
 if TYPE_CHECKING:
@@ -71,7 +73,8 @@ class Compiler:
     """One request on one source: builds the queries, runs them, reads the answers.
 
     Columns inside the queries: u0, u1, ... the unit; g the number of a public key, or g0, g1, ... the group itself;
-    x0, x1, ... what a row contributes; y0, y1, ... the numbers of all measures without bins.
+    x0, x1, ... what a row contributes; o0, o1, ... what rows are ordered by; y0, y1, ... the numbers of all measures
+    without bins.
     """
 
     def __init__(self, request: Request, source: Source, salt: bytes | None) -> None:
@@ -94,7 +97,7 @@ class Compiler:
         self.kinds = kinds
         self.values: dict[str, str] = {}  # a measure's column x
         self.row_columns: dict[str, Expr] = {}
-        self.any_columns: set[str] = set()  # of which a unit's is the largest, not the mean
+        self.per_unit: dict[str, Value] = {}  # what is made of a unit's rows in a column x
         self._row_columns()
         self.condition = None if request.where is None else request.where.narwhals(self.scope)
         self.groups = [group.narwhals(self.scope) for group in request.by]
@@ -102,13 +105,22 @@ class Compiler:
     def _row_columns(self) -> None:
         """What a row contributes, as whole numbers; measures of the same values share a column."""
         shared: dict[object, str] = {}
+        orders: dict[str, str] = {}
         for name, measure in self.request.measures.items():
+            order = ""
             if isinstance(measure, Valued):
-                fixed = measure.fixed(self.caps)
-                key: object = (str(measure.expression.to_json()), fixed)
-                value = fixed.express(measure.value(self.scope))
+                per, fixed = measure.per, measure.fixed(self.caps)
+                key: object = (str(measure.expression.to_json()), fixed, per.key)
+                value = measure.rows(self.scope, self.caps)
+                if per.order is not None:
+                    order = orders.setdefault(per.key[1], f"o{len(orders)}")
+                    self.row_columns[order] = as_order(per.order, self.scope)
             elif isinstance(measure, Meeting | UnitsMeeting):
                 whole = measure.whole(self.caps) if isinstance(measure, Meeting) else 1
+                per, fixed = (
+                    PerUnit("mean" if isinstance(measure, Meeting) else "max"),
+                    Fixed(0.0, 1.0, 0.0, 1.0 / whole),
+                )
                 key = (str(measure.condition.to_json()), type(measure))
                 condition = measure.condition.narwhals(self.scope)
                 value = self.nw.when(condition).then(integer(whole)).otherwise(integer(0))
@@ -116,8 +128,7 @@ class Compiler:
                 continue
             column = self.values[name] = shared.setdefault(key, f"x{len(shared)}")
             self.row_columns[column] = value
-            if isinstance(measure, UnitsMeeting):
-                self.any_columns.add(column)
+            self.per_unit[column] = Value(per, fixed, self.caps, order)
 
     # From the table to the rows and units that count.
 
@@ -208,27 +219,14 @@ class Compiler:
         return self._keep(frame, [*self.unit, *self.group], list(self.row_columns), most, "rows")
 
     @cached_property
-    def _means(self) -> LazyFrame[Any]:
-        """One row for each unit and group kept, with the unit's own mean of each x."""
-        nw, totals, means = self.nw, {}, {}
-        for x in self.row_columns:
-            if x in self.any_columns:
-                totals[x] = nw.col(x).max()
-                continue
-            totals[f"{x}n"] = nw.col(x).count().cast(nw.Int64)
-            totals[f"{x}s"] = nw.col(x).sum().cast(nw.Int64)
-            count = nw.col(f"{x}n")
-            some = count > integer(0)
-            mean = nearest(nw.col(f"{x}s"), nw.when(some).then(count).otherwise(integer(1)))
-            means[x] = nw.when(some).then(mean)
-        place = [*self.unit, *self.group]
-        pairs = self._keep_groups(self.base.group_by(*place).agg(**totals or {"one": nw.len()}))
-        return pairs.with_columns(**means).select(*place, *self.row_columns) if means else pairs
+    def _units(self) -> LazyFrame[Any]:
+        """One row for each unit and group kept, with the unit's own value of each x."""
+        return self._keep_groups(one_each(self.base, [*self.unit, *self.group], self.per_unit))
 
     # From rows and units to numbers.
 
     def _numbers(self) -> dict[str, tuple[Expr, bool]]:
-        """What a row of :meth:`_rows` or :meth:`_means` adds to each number; and whether a unit's is the largest."""
+        """What a row of :meth:`_rows` or :meth:`_units` adds to each number; and whether a unit's is the largest."""
         nw, numbers, one = self.nw, [], integer(1)
         for name, measure in self.request.measures.items():
             x = nw.col(self.values.get(name, ""))
@@ -254,7 +252,7 @@ class Compiler:
         """The query for the units and all numbers without bins: one row per group."""
         nw, request, numbers = self.nw, self.request, self._numbers()
         sums = {y: nw.col(y).sum().cast(nw.Int64) for y in numbers}
-        frame = self._means if request.rows is None else self._rows
+        frame = self._units if request.rows is None else self._rows
         if numbers:
             frame = frame.with_columns(**{y: expression for y, (expression, _) in numbers.items()})
         if request.unit is not None and request.rows is not None:
@@ -274,7 +272,7 @@ class Compiler:
     def _bins(self, name: str, measure: Binned) -> LazyFrame[Any]:
         """The query for one measure with bins: one row for each group and bin with something in it."""
         nw, request, place = self.nw, self.request, [*self.unit, *self.group]
-        frame = self._means if request.rows is None else self._rows
+        frame = self._units if request.rows is None else self._rows
         if request.unit is not None and request.rows is not None:
             kept = self._keep_groups(self.base.group_by(*place).agg(one=nw.len())).select(*place)
             frame = frame.join(kept, on=place, how="inner") if request.by else frame

@@ -108,34 +108,53 @@ class Asks:
         column: _Column,
         *,
         bounds: Any,
+        per_unit: str | None = None,
+        order: _Column | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
         edges: str = "auto",
         key: str | None = None,
     ) -> Any:
-        """The sum of a column, of which values are moved into the public ``bounds``."""
-        return self._one(ask.sum_of(column, bounds, edges=edges), epsilon, delta, rho, key)
+        """The sum of a column, of which values are moved into the public ``bounds``.
+
+        Where the unit is a column it has to be said what counts, here and for all that follows but :meth:`mean`:
+        rows, up to ``max_rows`` of a unit; or one value of each unit, with ``per_unit``: the ``"mean"``, ``"sum"``,
+        ``"min"`` or ``"max"`` of its rows in a group, or their ``"first"`` or ``"last"`` in the ``order`` of a column.
+        With ``per_unit="sum"`` the bounds are those of a unit's sum.
+        """
+        return self._one(
+            ask.sum_of(column, bounds, edges=edges, per_unit=per_unit, order=order), epsilon, delta, rho, key
+        )
 
     def mean(
         self,
         column: _Column,
         *,
         bounds: Any,
+        per_unit: str | None = None,
+        order: _Column | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
         edges: str = "auto",
         key: str | None = None,
     ) -> Any:
-        """The mean of a column; always within ``bounds``."""
-        return self._one(ask.mean(column, bounds, edges=edges), epsilon, delta, rho, key)
+        """The mean of a column; always within ``bounds``.
+
+        Where nothing else is said: the mean of the units' own means. See :meth:`sum` for ``per_unit``.
+        """
+        return self._one(
+            ask.mean(column, bounds, edges=edges, per_unit=per_unit, order=order), epsilon, delta, rho, key
+        )
 
     def variance(
         self,
         column: _Column,
         *,
         bounds: Any,
+        per_unit: str | None = None,
+        order: _Column | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
@@ -143,13 +162,17 @@ class Asks:
         key: str | None = None,
     ) -> Any:
         """The (population) variance of a column; between 0 and a quarter of the squared range."""
-        return self._one(ask.variance(column, bounds, edges=edges), epsilon, delta, rho, key)
+        return self._one(
+            ask.variance(column, bounds, edges=edges, per_unit=per_unit, order=order), epsilon, delta, rho, key
+        )
 
     def std(
         self,
         column: _Column,
         *,
         bounds: Any,
+        per_unit: str | None = None,
+        order: _Column | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
@@ -157,20 +180,25 @@ class Asks:
         key: str | None = None,
     ) -> Any:
         """The (population) standard deviation of a column; between 0 and half the range."""
-        return self._one(ask.std(column, bounds, edges=edges), epsilon, delta, rho, key)
+        return self._one(ask.std(column, bounds, edges=edges, per_unit=per_unit, order=order), epsilon, delta, rho, key)
 
     def share(
         self,
         condition: Expression,
         *,
         of: str = "rows",
+        per_unit: str | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
         key: str | None = None,
     ) -> Any:
-        """The share of rows (or ``of="units"``) that meet a condition; between 0 and 1."""
-        return self._one(ask.share(condition, of=of), epsilon, delta, rho, key)
+        """The share of rows (or ``of="units"``: of units with such a row) that meet a condition; between 0 and 1.
+
+        Of rows it needs ``max_rows`` where the unit is a column, or ``per_unit="mean"``: the mean of the units' own
+        shares.
+        """
+        return self._one(ask.share(condition, of=of, per_unit=per_unit), epsilon, delta, rho, key)
 
     def quantile(
         self,
@@ -178,6 +206,8 @@ class Asks:
         q: float,
         *,
         bounds: Any,
+        per_unit: str | None = None,
+        order: _Column | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
@@ -188,7 +218,9 @@ class Asks:
 
         ``level`` is that of its interval, for which half of the budget is used; None for no interval.
         """
-        return self._one(ask.quantile(column, q, bounds, level=level), epsilon, delta, rho, key)
+        return self._one(
+            ask.quantile(column, q, bounds, level=level, per_unit=per_unit, order=order), epsilon, delta, rho, key
+        )
 
     def quantiles(
         self,
@@ -196,6 +228,8 @@ class Asks:
         qs: Sequence[float],
         *,
         bounds: Any,
+        per_unit: str | None = None,
+        order: _Column | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
@@ -203,13 +237,17 @@ class Asks:
         key: str | None = None,
     ) -> Any:
         """Several quantiles of a column, in order."""
-        return self._one(ask.quantiles(column, qs, bounds, level=level), epsilon, delta, rho, key)
+        return self._one(
+            ask.quantiles(column, qs, bounds, level=level, per_unit=per_unit, order=order), epsilon, delta, rho, key
+        )
 
     def median(
         self,
         column: _Column,
         *,
         bounds: Any,
+        per_unit: str | None = None,
+        order: _Column | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
@@ -217,13 +255,17 @@ class Asks:
         key: str | None = None,
     ) -> Any:
         """The median of a column; see :meth:`quantile`."""
-        return self._one(ask.median(column, bounds, level=level), epsilon, delta, rho, key)
+        return self._one(
+            ask.median(column, bounds, level=level, per_unit=per_unit, order=order), epsilon, delta, rho, key
+        )
 
     def min(
         self,
         column: _Column,
         *,
         bounds: Any,
+        per_unit: str | None = None,
+        order: _Column | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
@@ -231,13 +273,17 @@ class Asks:
         key: str | None = None,
     ) -> Any:
         """A value that few values of a column lie below: an extreme itself cannot be told privately."""
-        return self._one(ask.minimum(column, bounds, level=level), epsilon, delta, rho, key)
+        return self._one(
+            ask.minimum(column, bounds, level=level, per_unit=per_unit, order=order), epsilon, delta, rho, key
+        )
 
     def max(
         self,
         column: _Column,
         *,
         bounds: Any,
+        per_unit: str | None = None,
+        order: _Column | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
@@ -245,20 +291,24 @@ class Asks:
         key: str | None = None,
     ) -> Any:
         """A value that few values of a column lie above."""
-        return self._one(ask.maximum(column, bounds, level=level), epsilon, delta, rho, key)
+        return self._one(
+            ask.maximum(column, bounds, level=level, per_unit=per_unit, order=order), epsilon, delta, rho, key
+        )
 
     def histogram(
         self,
         column: _Column,
         edges: Sequence[Any],
         *,
+        per_unit: str | None = None,
+        order: _Column | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
         key: str | None = None,
     ) -> Any:
         """How many values of a column lie in each bin: whole numbers from 0 up."""
-        return self._one(ask.histogram(column, edges), epsilon, delta, rho, key)
+        return self._one(ask.histogram(column, edges, per_unit=per_unit, order=order), epsilon, delta, rho, key)
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,8 +399,9 @@ class Dataset(Asks):
             The groups, which are public: each is answered, whether there are rows or not. Tuples for several columns.
             Without them the groups of the data are found privately: those of enough units, which needs a delta.
         max_groups : int, optional
-            The most groups in which one unit counts. Needed for an answer where the unit is a column and there are no
-            ``keys``, unless ``dataset`` said it.
+            The most groups in which one unit counts. The noise grows with it: with ``epsilon`` in proportion, with
+            ``rho`` as its square root. Needed for an answer where the unit is a column and there are no ``keys``,
+            unless ``dataset`` said it; with ``keys`` a unit may otherwise be in all of them.
         suppress_below : int, optional
             Do not show groups whose private number of units is below this.
         """
@@ -508,7 +559,7 @@ def dataset(
         noise with it.
     max_groups, max_rows : int, optional
         How much of one unit counts: groups, and rows in each group. Without ``max_rows`` a unit has one value in each
-        group, the mean of its own.
+        group: questions say which with ``per_unit``, means are of the units' own means.
     types, memory_limit, threads, temp_directory, debug
         See :meth:`inbounds.tables.Source.open`.
     """

@@ -3,10 +3,8 @@
 A measure turns the rows or units of a group into whole numbers, of which one unit can move each only so far. Sums of
 floats depend on the order of the rows, so their sensitivity is not what the formula says; sums of whole numbers do not.
 
-A value v is clipped to [lower, upper] and becomes x = floor((v - center) / step + 1/2) in float64 arithmetic. The step
-is a power of two, chosen from public facts alone so that no sum overflows int64. Each operation is rounded the same way
-on every engine and none of them decreases as v grows, so x lies between the images of lower and upper, which are known
-beforehand: ``lowest`` and ``highest``. Proof page: ``docs/proofs/bounding.md``.
+With a cap on rows, each row has a value; without one, each unit has one in each group, by the measure's ``per``
+(``per_unit``). Proof page: ``docs/proofs/bounding.md``.
 
 Nulls and NaN are no values: their rows do not count for the measure. Infinite values are clipped like others.
 """
@@ -26,90 +24,16 @@ from inbounds import _checks as check
 from inbounds.errors import ParameterError, ParameterTypeError
 from inbounds.tables.exact import divide_small, integer, real
 from inbounds.tables.expressions import Expression, Scope, as_number, col
+from inbounds.tables.fixed import FINE, ROOM, Caps, Fixed
 from inbounds.tables.kinds import Kind, Schema, extra, literal_kind, plain, to_number
+from inbounds.tables.per_unit import MEAN, PerUnit
 
 if TYPE_CHECKING:
     from narwhals import Expr
 
-__all__ = ["Bins", "Caps", "Fixed", "Grid", "Measure", "Meeting", "Rows", "Squares", "Sum", "Units", "UnitsMeeting"]
+__all__ = ["Bins", "Grid", "Measure", "Meeting", "Rows", "Squares", "Sum", "Units", "UnitsMeeting"]
 
-_ROOM = 2**62  # sums stay below this; int64 ends at 2^63
-_FINE = 2**50  # steps on either side of the centre for bins of rows, which are compared and never summed
 _CELLS = 1 << 20
-
-
-@dataclass(frozen=True)
-class Caps:
-    """How much one unit may contribute to one group, and how many units there may be.
-
-    Attributes
-    ----------
-    rows : int or None
-        The rows of a unit that are kept in a group; None where a unit has one value there, its own mean.
-    limit : int
-        No group has more units than this, and no unit more rows.
-    """
-
-    rows: int | None
-    limit: int
-
-    @property
-    def values(self) -> int:
-        """How many values a unit has in a group, at most."""
-        return self.rows or 1
-
-    @property
-    def room(self) -> int:
-        """How large a value may be so that no sum overflows."""
-        return _ROOM // (self.limit * self.values)
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """Fixed-point numbers: x = floor((clipped value - center) / step + 1/2), a whole number in [lowest, highest].
-
-    Attributes
-    ----------
-    lower, upper, center : float
-        In the units of the column: dates in days, times in seconds since 1970-01-01.
-    step : float
-        A power of two.
-    """
-
-    lower: float
-    upper: float
-    center: float
-    step: float
-
-    @classmethod
-    def within(cls, lower: float, upper: float, center: float, most: int) -> Fixed:
-        """The finest step with which no value is more than ``most`` steps from the centre."""
-        reach = max(upper - center, center - lower)
-        exponent = math.frexp(reach)[1] - most.bit_length() - 1
-        while True:
-            fixed = cls(lower, upper, center, math.ldexp(1.0, exponent))
-            if -fixed.lowest <= most and fixed.highest <= most:
-                return fixed
-            exponent += 1
-
-    def of(self, value: float) -> int:
-        """The whole number for a value, in Python."""
-        clipped = min(max(value, self.lower), self.upper)
-        return math.floor((clipped - self.center) * (1.0 / self.step) + 0.5)
-
-    def express(self, value: Expr) -> Expr:
-        """The same in an engine; null for null."""
-        nw = extra("narwhals")
-        steps = (value.clip(real(self.lower), real(self.upper)) - real(self.center)) * real(1.0 / self.step)
-        return (steps + real(0.5)).floor().cast(nw.Int64)
-
-    @property
-    def lowest(self) -> int:
-        return self.of(self.lower)
-
-    @property
-    def highest(self) -> int:
-        return self.of(self.upper)
 
 
 def _shift(fixed: Fixed, most: int) -> float:
@@ -183,6 +107,7 @@ class Valued(Measure):
     """A measure of a column's values inside public bounds."""
 
     column: Expression | str
+    per: PerUnit = field(default=MEAN, kw_only=True)
     _kind: Kind = field(init=False, repr=False)
 
     def _settle(self, *bounds: tuple[str, object]) -> list[float]:
@@ -209,9 +134,10 @@ class Valued(Measure):
         return col(self.column) if isinstance(self.column, str) else self.column
 
     def inputs(self) -> list[Expression]:
-        return [self.expression]
+        return [self.expression] if self.per.order is None else [self.expression, self.per.order]
 
     def check(self, schema: Schema) -> None:
+        self.per.check(type(self).__name__, schema)
         kind = self.expression.kind(schema)
         matches = kind is self._kind if self._kind.temporal else kind.numeric or kind is Kind.BOOLEAN
         if not matches:
@@ -221,12 +147,19 @@ class Valued(Measure):
                 f"it holds {kind}."
             )
 
-    def value(self, scope: Scope) -> Expr:
-        """The value of a row as float64, null where it has none."""
-        return as_number(self.expression.narwhals(scope), self.expression.kind(scope.schema))
+    def rows(self, scope: Scope, caps: Caps) -> Expr:
+        """The value of a row as a whole number, null where it has none."""
+        value = as_number(self.expression.narwhals(scope), self.expression.kind(scope.schema))
+        return self.per.rows(self.fixed(caps), caps).express(value)
 
     def fixed(self, caps: Caps) -> Fixed:
         """The fixed-point numbers its values become."""
+        fixed = self._finest(caps)
+        self.per.check_reach(type(self).__name__, fixed, caps)
+        return fixed
+
+    def _finest(self, caps: Caps) -> Fixed:
+        """The finest ones that the caps allow."""
         raise NotImplementedError
 
 
@@ -242,7 +175,7 @@ class Sum(Valued):
     column : str or Expression
         Holds numbers, truth values (0 and 1), dates (days) or times (seconds).
     lower, upper : number, date or datetime
-        Values outside are clipped. Public: never taken from the data.
+        Values outside are clipped. Public: never taken from the data. Of ``per`` sums, the bounds of a unit's sum.
     center : float, optional
         In [-1e60, 1e60]; in days or seconds since 1970-01-01 for dates and times.
     """
@@ -261,7 +194,7 @@ class Sum(Valued):
             center = check.number(type(self).__name__, "center", self.center, at_least=-limit, at_most=limit)
         object.__setattr__(self, "_numbers", (lower, upper, center))
 
-    def fixed(self, caps: Caps) -> Fixed:
+    def _finest(self, caps: Caps) -> Fixed:
         return Fixed.within(*self._numbers, caps.room)
 
     def numbers(self, caps: Caps) -> tuple[tuple[int, int], ...]:
@@ -274,7 +207,7 @@ class Squares(Sum):
     """The sum of squared distances from a centre, and how many values there are. Yields (count, total).
 
     In the fixed-point numbers x of :class:`Sum` with the same parameters: total = sum of floor(x^2 * shift + 1/2), so
-    the sum of squares is total * step^2 / shift. Where a unit has one value, that value (its own mean) is squared.
+    the sum of squares is total * step^2 / shift. Where a unit has one value, that value is squared.
     """
 
     def shift(self, caps: Caps) -> float:
@@ -366,10 +299,6 @@ class Binned(Valued):
         self.fixed(caps)  # refuses edges that are too close
         return ((0, caps.values),) * self.bins()
 
-    def _fixed(self, lower: float, upper: float, caps: Caps) -> Fixed:
-        # With a cap on rows nothing is summed before it is binned. One value is a mean, made of sums.
-        return Fixed.within(lower, upper, lower / 2 + upper / 2, _FINE if caps.rows else caps.room)
-
     def express(self, x: Expr, caps: Caps) -> Expr:
         """The number of the bin, from the fixed-point value."""
         raise NotImplementedError
@@ -404,8 +333,13 @@ class Bins(Binned):
     def bins(self) -> int:
         return len(self._numbers) - 1
 
+    def _finest(self, caps: Caps) -> Fixed:
+        # With a cap on rows nothing is summed before it is binned. One value may be a mean, made of sums.
+        lower, upper = self._numbers[0], self._numbers[-1]
+        return Fixed.within(lower, upper, lower / 2 + upper / 2, FINE if caps.rows else caps.room)
+
     def fixed(self, caps: Caps) -> Fixed:
-        fixed = self._fixed(self._numbers[0], self._numbers[-1], caps)
+        fixed = super().fixed(caps)
         places = [fixed.of(edge) for edge in self._numbers]
         if not all(low < high for low, high in pairwise(places)):
             raise ParameterError(f"histogram: edges must be at least {fixed.step!r} apart; got two that are closer.")
@@ -457,9 +391,9 @@ class Grid(Binned):
     def bins(self) -> int:
         return self.cells
 
-    def fixed(self, caps: Caps) -> Fixed:
+    def _finest(self, caps: Caps) -> Fixed:
         # (x - lowest) * cells stays below 2^52, where a plain division is exact.
-        return Fixed.within(*self._numbers, sum(self._numbers) / 2, min(2**51 // self.cells // 2, _ROOM // caps.limit))
+        return Fixed.within(*self._numbers, sum(self._numbers) / 2, min(2**51 // self.cells // 2, ROOM // caps.limit))
 
     def express(self, x: Expr, caps: Caps) -> Expr:
         nw = extra("narwhals")

@@ -22,7 +22,9 @@ from inbounds.domain import Box, Integers, Interval
 from inbounds.events import Composed, Event, Pure, Repeated, Zcdp
 from inbounds.mechanism import BoundedLaplace, Denoised, Gaussian, Laplace, Mechanism
 from inbounds.sensitivity import L1, L2
-from inbounds.tables.measures import Binned, Caps, Measure, Squares, Sum, Units
+from inbounds.tables.fixed import Caps
+from inbounds.tables.measures import Binned, Measure, Squares, Sum, Units
+from inbounds.tables.per_unit import MEAN, PerUnit
 from inbounds.tables.picking import Picker
 from inbounds.tables.spending import Neighbours, Spend
 from inbounds.tables.tails import Noise
@@ -234,14 +236,18 @@ class Values(Cells):
     upper: Any
     degree: int
     rest: Measure | None = None
+    per: PerUnit = MEAN
 
     def _sum(self) -> Sum:
-        return Sum(self.column, self.lower, self.upper)
+        return Sum(self.column, self.lower, self.upper, per=self.per)
+
+    def _squares(self) -> Squares:
+        return Squares(self.column, self.lower, self.upper, per=self.per)
 
     def measures(self) -> dict[str, Measure]:
         found: dict[str, Measure] = {f"{self.name}.sum": self._sum()}
         if self.degree == 2:
-            found[f"{self.name}.squares"] = Squares(self.column, self.lower, self.upper)
+            found[f"{self.name}.squares"] = self._squares()
         return found | ({f"{self.name}.all": self.rest} if self.rest is not None else {})
 
     def cells(self, caps: Caps) -> int:
@@ -251,7 +257,7 @@ class Values(Cells):
         if self.degree == 1:
             return 1.0
         # Squares are rounded to whole units; each moves the three cells by at most 4 times as much.
-        squares = Squares(self.column, self.lower, self.upper)
+        squares = self._squares()
         fixed = squares.fixed(caps)
         span = fixed.highest - fixed.lowest
         return _SQUARE + 4.0 * 0.51 / (squares.shift(caps) * span * span)
@@ -264,7 +270,7 @@ class Values(Cells):
         if self.degree == 1:
             found = [count - first, first]
         else:
-            shift = Fraction(Squares(self.column, self.lower, self.upper).shift(caps))
+            shift = Fraction(self._squares().shift(caps))
             about = Fraction(row[1][1]) / shift  # sum of squares about the centre, in steps
             second = (about - 2 * low * total + count * low * low) / (span * span)
             found = [count - 2 * first + second, 2 * (first - second), second]

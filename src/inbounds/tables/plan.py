@@ -15,7 +15,7 @@ from inbounds.errors import ParameterTypeError
 from inbounds.events import Composed, Event
 from inbounds.events import Plan as PlanEvent
 from inbounds.mechanism import Denoised
-from inbounds.tables.aggregates import Aggregate, Count, Histogram, Setting, SumOf
+from inbounds.tables.aggregates import Aggregate, Count, Histogram, Pool, Setting, SumOf
 from inbounds.tables.answers import Answer
 from inbounds.tables.measures import Measure, Rows, Units
 from inbounds.tables.parts import Bars, Drawn, Found, Part, Pick, Values, choose_keys
@@ -51,7 +51,8 @@ class Plan:
         self._check_names()
         if self._finds_groups and self.data.unit is not None and self.data.max_groups is None:
             step = (
-                "As group_by(..., max_groups=3): the most in which one unit counts. suggest_caps finds a private one."
+                "As group_by(..., max_groups=3): the most in which one unit counts. The noise grows by that factor "
+                "(Gaussian noise by its square root). suggest_caps finds a private one."
             )
             check.refuse("plan", "max_groups", "given where the groups are found in the data", None, step)
         for ask in self._all.values():
@@ -85,6 +86,7 @@ class Plan:
             data.size,
             data.condition is not None,
             bool(data.by),
+            data.unit[0] if data.unit is not None and len(data.unit) == 1 else "unit",
             data.unit is None,
             data.unit is not None and bool(data.by) and (data.keys is None or self.neighbours.groups < len(data.keys)),
         )
@@ -114,19 +116,16 @@ class Plan:
     @cached_property
     def _parts(self) -> tuple[dict[str, Part], dict[str, str]]:
         """The parts by name, and for each question the name of the part that it reads."""
-        pools: dict[tuple[str, str, str], tuple[Any, int, list[str]]] = {}
+        pools: dict[tuple[str, ...], tuple[Pool, int, list[str]]] = {}
         for name, ask in self._all.items():
             needed = ask.values(self.setting)
             if needed is not None:
-                column, low, high, degree = needed
-                key = (str(column.to_json()), repr(low), repr(high))
-                _, most, readers = pools.get(key, (None, 0, []))
-                pools[key] = ((column, low, high), max(most, degree), [*readers, name])
+                pool, degree = needed
+                _, most, readers = pools.get(pool.key, (pool, 0, []))
+                pools[pool.key] = (pool, max(most, degree), [*readers, name])
         for name, ask in self._all.items():
-            if isinstance(ask, SumOf) and ask.edges == "auto":
-                key = (str(ask.column.to_json()), repr(ask.bounds[0]), repr(ask.bounds[1]))
-                if key in pools:
-                    pools[key][2].append(name)
+            if isinstance(ask, SumOf) and ask.edges == "auto" and ask.pool.key in pools:
+                pools[ask.pool.key][2].append(name)
         rest: Measure | None = None
         own = [name for name in self._all if not any(name in readers for _, _, readers in pools.values())]
         alone = self._all[own[0]] if len(pools) == len(own) == 1 else None
@@ -135,9 +134,9 @@ class Plan:
             next(iter(pools.values()))[2].append(own.pop())
         parts: dict[str, Part] = {}
         reads: dict[str, str] = {}
-        for (column, low, high), degree, readers in pools.values():
+        for pool, degree, readers in pools.values():
             name = f"p{len(parts)}"
-            parts[name] = Values(name, column, low, high, degree, rest)
+            parts[name] = Values(name, pool.column, pool.lower, pool.upper, degree, rest, pool.per)
             reads |= dict.fromkeys(readers, name)
         for ask_name in own:
             name = f"p{len(parts)}"
@@ -177,7 +176,11 @@ class Plan:
 
     @cached_property
     def chosen(self) -> dict[str, tuple[Part, Drawn]]:
-        """Every part with its mechanism: by the way of paying that leaves the least noise."""
+        """Every part with its mechanism."""
+        return self._chosen(self.neighbours)
+
+    def _chosen(self, neighbours: Neighbours) -> dict[str, tuple[Part, Drawn]]:
+        """The mechanisms for some neighbours: by the way of paying that leaves the least noise."""
         parts, _ = self._parts
         keys = self._weights.get("", Fraction(0))
         goal = self.goal
@@ -190,7 +193,7 @@ class Plan:
         for spend in ways:
             shares = {name: self._weights[name] / (1 - keys) for name in parts}
             drawn = {
-                name: (part, part.choose(spend.portion(shares[name]), self._request.caps, self.neighbours))
+                name: (part, part.choose(spend.portion(shares[name]), self._request.caps, neighbours))
                 for name, part in parts.items()
             }
             noise = 1.0
@@ -198,6 +201,21 @@ class Plan:
                 noise *= part.spread(how)
             found.append((noise, drawn))
         return min(found, key=lambda way: way[0])[1]
+
+    @cached_property
+    def _grown(self) -> tuple[str, ...]:
+        """What to know where nothing was said about how many groups a unit is in."""
+        data, groups = self.data, self.neighbours.groups
+        if data.unit is None or data.max_groups is not None or groups == 1:
+            return ()
+        once = self._chosen(replace(self.neighbours, groups=1))
+        factors = [part.spread(how) / part.spread(once[name][1]) for name, (part, how) in self.chosen.items()]
+        least, most = (f"{factor:.3g}" for factor in (min(factors), max(factors)))
+        times = most if least == most else f"{least} to {most}"
+        return (
+            f"a unit may count in all {groups} groups, so that the noise is {times} times that of max_groups=1: where "
+            "units are in fewer, give max_groups, the most that one is in",
+        )
 
     @cached_property
     def event(self) -> Event:
@@ -249,9 +267,10 @@ class Plan:
         if request.by:
             by = ", ".join(map(str, request.by))
             known = f"{len(data.keys)} public groups" if data.keys is not None else "groups found in the data"
-            lines.append(f"groups        by {by}: {known}; a unit counts in at most {request.groups}")
+            lines.append(f"groups        by {by}: {known}; a unit counts in at most {self.neighbours.groups}")
+            lines += [f"              {line}" for line in self._grown]
         if request.unit is not None:
-            rows = "one value per unit and group, the mean of its own" if request.rows is None else (
+            rows = "one value of a unit in a group" if request.rows is None else (
                 f"at most {request.rows} rows of a unit in a group"
             )  # fmt: skip
             lines.append(f"contribution  {rows}")
@@ -279,7 +298,7 @@ class Plan:
         _, reads = self._parts
         part, drawn = self.chosen[name]
         asks = {ask: self._all[ask] for ask, read in reads.items() if read == name}
-        lines = [f"{name:<13} {_words(ask)}; {ask.expected(part, drawn)}" for name, ask in asks.items()]
+        lines = [f"{name:<13} {ask.words(self.setting)}; {ask.expected(part, drawn)}" for name, ask in asks.items()]
         share = f"{float(self._weights[name]):.0%} of the budget" + (" together" if len(asks) > 1 else "")
         if isinstance(part, Pick):
             picker = drawn.mechanism[0][0][0]
@@ -295,7 +314,7 @@ class Plan:
         return lines + [f"              {line}" for line in (how, share, *notes)]
 
     def __repr__(self) -> str:
-        asks = ", ".join(f"{name}: {_words(ask)}" for name, ask in self.asks.items())
+        asks = ", ".join(f"{name}: {ask.words(self.setting)}" for name, ask in self.asks.items())
         return f"<Plan for {self.data.name}: {asks}; {self.goal}>"
 
     # ---------------------------------------------------------------- running it
@@ -360,7 +379,7 @@ class Plan:
             for name, answer in row.items():
                 columns.setdefault(name, []).append(answer)
         columns.pop(_HIDDEN, None)
-        known = data.source.notes
+        known = (*self._grown, *data.source.notes)
 
         def told(answer: Answer, few: bool) -> Answer:
             if few:
@@ -394,15 +413,3 @@ class Plan:
             results.columns[f"{name} {label}"][i] for i in range(len(results.keys)) for label in bins
         )  # fmt: skip
         return Results((*results.by, "bin"), keys, {name: answers}, results.event, results.spent)
-
-
-def _words(ask: Aggregate) -> str:
-    described = ask.to_json()
-    if "bounds" in described:
-        low, high = described["bounds"]
-        return f"{described['ask']} of {ask.column}, bounds {low} to {high}"  # type: ignore[attr-defined]
-    if "condition" in described:
-        return f"share of {ask.of} where {ask.condition}"  # type: ignore[attr-defined]
-    if "edges" in described:
-        return f"histogram of {ask.column}, {len(described['edges']) - 1} bins"  # type: ignore[attr-defined]
-    return "number of rows" if described["ask"] == "count" else "number of units"

@@ -14,8 +14,9 @@ from inbounds.errors import ParameterError, ParameterTypeError
 from inbounds.sampling.entropy import pool
 from inbounds.tables.compile import Compiler
 from inbounds.tables.expressions import Expression, col
+from inbounds.tables.fixed import Caps
 from inbounds.tables.kinds import Kind, Schema, find, literal_kind, shielded
-from inbounds.tables.measures import Caps, Measure
+from inbounds.tables.measures import Measure, Valued
 from inbounds.tables.source import Source
 
 __all__ = ["MOST", "Request", "Tally", "column_names", "fresh_salt", "key_from_json", "key_to_json", "public_keys"]
@@ -75,7 +76,8 @@ class Request:
         In [1, 2^31]: the groups of a unit that are kept. Needed with ``by`` and ``unit``, unless there are no more keys
         than that.
     rows : int, optional
-        In [1, 2^20]: the rows of a unit that are kept in a group. None for one value, its own mean.
+        In [1, 2^20]: the rows of a unit that are kept in a group. None for one value, which
+        each measure's ``per`` takes.
     limit : int
         In [2^20, 2^40]. No group has more units than this and no unit has more rows in a group: a physical limit, like
         memory. Beyond it a query fails rather than overflow.
@@ -136,13 +138,14 @@ class Request:
         elif self.groups is None:
             step = "Pass the most groups that one unit may count in."
             check.refuse("Request", "groups", "a whole number of at least 1 with groups", None, step)
-        if self.rows is None:
-            for name, measure in self.measures.items():
-                if measure.per_row:
-                    step = "Pass rows, the most rows of a unit that count in a group; or count Units."
-                    check.refuse(
-                        "Request", "rows", f"a whole number of at least 1 to count rows ({name!r})", None, step
-                    )
+        for name, measure in self.measures.items():
+            if self.rows is not None:
+                if isinstance(measure, Valued) and measure.per.how != "mean":
+                    step = "Leave rows out."
+                    check.refuse("Request", "per", f"left out where rows count ({name!r})", measure.per.how, step)
+            elif measure.per_row:
+                step = "Pass rows, the most rows of a unit that count in a group; or count Units."
+                check.refuse("Request", "rows", f"a whole number of at least 1 to count rows ({name!r})", None, step)
         object.__setattr__(self, "caps", Caps(self.rows, self.limit))
 
     def check(self, schema: Schema) -> None:
