@@ -76,8 +76,9 @@ def ours(job: dict[str, Any]) -> Answer:
         max_rows=rows,
         memory_limit=job["memory"],
     ).group_by("grp", keys=job["keys"])
+    own = "mean" if rows is None else None
     count = ib.ask.count_units() if rows is None else ib.ask.count()
-    asks = {"count": count, "sum": ib.ask.sum("value", bounds), "mean": ib.ask.mean("value", bounds)}
+    asks = {"count": count, "sum": ib.ask.sum("value", bounds, per_unit=own), "mean": ib.ask.mean("value", bounds)}
     with shown(data.source.engine._connection, job["show"]):
         found = data.select(asks, epsilon=job["epsilon"])
     return {name: [answer.value for answer in found[name]] for name in asks}

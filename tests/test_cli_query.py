@@ -60,8 +60,8 @@ age, visit = ib.col("age"), ib.col("visit")
 SAME: dict[str, Callable[[], Any]] = {
     f"{UNIT} {ALONE} --count-units --epsilon 0.3": lambda: python().plan.count_units(epsilon=0.3),
     f"{UNIT} {ALONE} --count --max-rows 3 --epsilon 0.3": lambda: python(max_rows=3).plan.count(epsilon=0.3),
-    f"{UNIT} {ALONE} --sum age --bounds 0 120 --epsilon 0.3": lambda: python().plan.sum(
-        "age", bounds=(0, 120), epsilon=0.3
+    f"{UNIT} {ALONE} --sum age --bounds 0 500 --per-unit sum --epsilon 0.3": lambda: python().plan.sum(
+        "age", bounds=(0, 500), per_unit="sum", epsilon=0.3
     ),
     f"{UNIT} {ALONE} --mean age --bounds 0 120.5 --max-rows 5 --where 'age >= 18' --epsilon 0.3": lambda: (
         python(max_rows=5).where(age >= 18).plan.mean("age", bounds=(0, 120.5), epsilon=0.3)
@@ -75,27 +75,30 @@ SAME: dict[str, Callable[[], Any]] = {
     "query visits.csv --unit-is-row --budget-rho 1 --variance age --bounds 0 120 --rho 0.5": lambda: python(
         unit=None, budget=ib.Budget(rho=1)
     ).plan.variance("age", bounds=(0, 120), rho=0.5),
-    "query visits.csv --unit patient --unit ward --budget-epsilon 1 --std age --bounds 0 120 --epsilon 1": lambda: (
-        python(unit=["patient", "ward"]).plan.std("age", bounds=(0, 120), epsilon=1.0)
+    "query visits.csv --unit patient --unit ward --budget-epsilon 1 --std age --bounds 0 120 --epsilon 1 "
+    "--per-unit mean": lambda: python(unit=["patient", "ward"]).plan.std(
+        "age", bounds=(0, 120), per_unit="mean", epsilon=1.0
     ),
-    f"{UNIT} {ALONE} --share 'age >= 65' --epsilon 0.3": lambda: python().plan.share(age >= 65, epsilon=0.3),
+    f"{UNIT} {ALONE} --share 'age >= 65' --per-unit mean --epsilon 0.3": lambda: python().plan.share(
+        age >= 65, per_unit="mean", epsilon=0.3
+    ),
     f"{UNIT} {ALONE} --share 'age >= 65' --of units --epsilon 0.3": lambda: python().plan.share(
         age >= 65, of="units", epsilon=0.3
     ),
-    f"{UNIT} {ALONE} --quantile age 0.9 --bounds 0 120 --level 0.8 --epsilon 0.3": lambda: python().plan.quantile(
-        "age", 0.9, bounds=(0, 120), level=0.8, epsilon=0.3
+    f"{UNIT} {ALONE} --quantile age 0.9 --bounds 0 120 --per-unit max --level 0.8 --epsilon 0.3": lambda: (
+        python().plan.quantile("age", 0.9, bounds=(0, 120), per_unit="max", level=0.8, epsilon=0.3)
     ),
-    f"{UNIT} {ALONE} --median age --bounds 0 120 --epsilon 0.3": lambda: python().plan.median(
+    f"{UNIT} {ALONE} --median age --bounds 0 120 --max-rows 2 --epsilon 0.3": lambda: python(max_rows=2).plan.median(
         "age", bounds=(0, 120), epsilon=0.3
     ),
-    f"{UNIT} {ALONE} --min age --bounds 0 120 --epsilon 0.3": lambda: python().plan.min(
-        "age", bounds=(0, 120), epsilon=0.3
+    f"{UNIT} {ALONE} --min age --bounds 0 120 --per-unit first --order visit --epsilon 0.3": lambda: python().plan.min(
+        "age", bounds=(0, 120), per_unit="first", order="visit", epsilon=0.3
     ),
-    f"{UNIT} {ALONE} --max age --bounds 0 120 --epsilon 0.3": lambda: python().plan.max(
-        "age", bounds=(0, 120), epsilon=0.3
+    f"{UNIT} {ALONE} --max age --bounds 0 120 --per-unit last --order 'year(visit)' --epsilon 0.3": lambda: (
+        python().plan.max("age", bounds=(0, 120), per_unit="last", order=visit.year(), epsilon=0.3)
     ),
-    f"{UNIT} {ALONE} --histogram age --edges 0,30,60.5,120 --epsilon 0.3": lambda: python().plan.histogram(
-        "age", [0, 30, 60.5, 120], epsilon=0.3
+    f"{UNIT} {ALONE} --histogram age --edges 0,30,60.5,120 --per-unit min --epsilon 0.3": lambda: (
+        python().plan.histogram("age", [0, 30, 60.5, 120], per_unit="min", epsilon=0.3)
     ),
     f"{UNIT} {ALONE} --count-units --by ward --keys A,B --max-groups 2 --suppress-below 5 --epsilon 0.3": lambda: (
         python().group_by("ward", keys=["A", "B"], max_groups=2, suppress_below=5).plan.count_units(epsilon=0.3)
@@ -769,7 +772,15 @@ name = "s"
 ask = "share"
 condition = "age > 3"
 of = "rows"
+per_unit = "mean"
 weight = 2
+[[plan.question]]
+name = "l"
+ask = "mean"
+column = "age"
+bounds = [0, 120]
+per_unit = "last"
+order = "visit"
 """
     file, before = Path("q.toml"), files()
     document = questions.tomllib.loads(whole)

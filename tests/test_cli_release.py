@@ -378,15 +378,15 @@ def test_history_says_what_queries_asked(ledger: Ledger) -> None:
     write_visits(Path(), 30)
     spent = "query visits.csv --unit patient --epsilon 0.1 --ledger budget.db --scope visits"
     for asked in (
-        "--median age --bounds 0 120",
+        "--median age --bounds 0 120 --per-unit last --order visit",
         "--mean age --bounds 0 120 --by ward --keys A,B --max-groups 2 --where 'age >= 18'",
         "--count-units",
-        "--share 'age >= 65'",
+        "--share 'age >= 65' --of units",
         "--suggest-bounds age",
     ):
         assert run(f"{spent} {asked}").exit_code == 0
     text = run("budget history budget.db", width=160).stdout
-    for part in ("median(age)", "mean(age) where age >= 18 by ward", "count_units", "share(age >= 65)"):
+    for part in ("median(each unit's last of age)", "mean(age) where age >= 18 by ward", "count_units", "share(age >= 65)"):
         assert f" epsilon 0.1: {part}" in text
     assert " epsilon 0.1: suggest_bounds(age)" in text
     assert "answer recorded" in text

@@ -699,7 +699,7 @@ def test_results_are_drawn() -> None:
 def test_notes_say_what_bounds_and_caps_leave_out() -> None:
     answer = opened().mean("age", bounds=(18, 65), epsilon=1)
     assert answer.notes == (
-        "values below 18 count as 18, above 65 as 65; missing values do not count",
+        "values below 18 count as 18, above 65 as 65; missing ones do not count",
         "at most 4 rows of a unit count in a group; of units with more, some do not count",
     )
     assert "the mean of its own values" in " ".join(opened(max_rows=None).mean("age", bounds=AGES, epsilon=1).notes)

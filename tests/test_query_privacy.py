@@ -39,6 +39,7 @@ from inbounds.tables.answers import Answer, FromCells
 from inbounds.tables.fixed import Caps
 from inbounds.tables.measures import Grid, Rows, Squares
 from inbounds.tables.parts import Bars, Cell, Cells, Drawn, Found, Part, Pick, Values, choose_keys, rounded_up
+from inbounds.tables.per_unit import PerUnit
 from inbounds.tables.picking import Picker
 from inbounds.tables.spending import Neighbours, Spend
 from inbounds.tables.tails import Noise
@@ -287,11 +288,36 @@ EPSILON: dict[str, Neighbouring] = {
         {"max_rows": 3},
         tight=0.4,
     ),
-    "std": Neighbouring(lambda d: d.plan.std("x", bounds=(0, 10), epsilon=1.0), ([], unit(9, 10.0))),
+    "std": Neighbouring(lambda d: d.plan.std("x", bounds=(0, 10), per_unit="mean", epsilon=1.0), ([], unit(9, 10.0))),
     "share of rows": Neighbouring(
         lambda d: d.plan.share(col("ok"), epsilon=1.0), (SOME, [*SOME, *unit(9, 1.0, 2.0, 3.0)]), {"max_rows": 3}
     ),
-    "share of own rows": Neighbouring(lambda d: d.plan.share(col("x") > 2, epsilon=1.0), ([], unit(9, 1.0, 2.0, 3.0))),
+    "share of own rows": Neighbouring(
+        lambda d: d.plan.share(col("x") > 2, per_unit="mean", epsilon=1.0), ([], unit(9, 1.0, 2.0, 3.0))
+    ),
+    # One value of each unit, at a bound: of several rows, some of them beyond it.
+    "sum of own sums": Neighbouring(
+        lambda d: d.plan.sum("x", bounds=(-2, 5), per_unit="sum", epsilon=1.0),
+        (SOME, [*SOME, *unit(9, 40.0, -30.0, 1.5)]),
+    ),
+    "sum of own sums by group": Neighbouring(
+        lambda d: grouped(d).plan.sum("x", bounds=(-5, 2), per_unit="sum", epsilon=1.0),
+        (SOME, [*SOME, *unit(9, -3.0, -1.0, -1.0, groups=KEYS)]),
+        TWO,
+    ),
+    "variance of largest": Neighbouring(
+        lambda d: d.plan.variance("x", bounds=(0, 10), per_unit="max", epsilon=1.0), ([], unit(9, 0.0, 99.0))
+    ),
+    "mean of last": Neighbouring(
+        lambda d: d.plan.mean("x", bounds=(0, 10), per_unit="last", order=col("i") * -1, epsilon=1.0),
+        (SOME, [*SOME, *unit(9, 10.0, 0.0)]),
+    ),
+    "median of sums": Neighbouring(
+        lambda d: d.plan.median("i", bounds=(0, 40), per_unit="sum", epsilon=1.0, level=None),
+        (RANKS[0], [*RANKS[0], *unit(3, 90.0, -30.0, 5.0)]),
+        tight=0.3,
+        draws=40_000,
+    ),
     "share of units": Neighbouring(
         lambda d: d.plan.share(col("ok"), of="units", epsilon=1.0),
         (SOME, [*SOME, *unit(9, 1.0, 2.0, 3.0, ok=False)]),
@@ -349,8 +375,8 @@ EPSILON: dict[str, Neighbouring] = {
         lambda d: d.plan.select(
             n=ask.count_units(),
             m=ask.mean("x", (0, 10)),
-            v=ask.variance("x", (0, 10)),
-            s=ask.sum("x", (0, 10)),
+            v=ask.variance("x", (0, 10), per_unit="mean"),
+            s=ask.sum("x", (0, 10), per_unit="mean"),
             epsilon=1.0,
         ),
         (SOME, [*SOME, *unit(9, 5.0)]),
@@ -363,7 +389,10 @@ EPSILON: dict[str, Neighbouring] = {
     ),
     "parts of all kinds": Neighbouring(
         lambda d: grouped(d).plan.select(
-            n=ask.count_units(weight=2.0), m=ask.mean("x", (0, 10)), h=ask.histogram("x", [0, 5, 10]), epsilon=1.0
+            n=ask.count_units(weight=2.0),
+            m=ask.mean("x", (0, 10)),
+            h=ask.histogram("x", [0, 5, 10], per_unit="min"),
+            epsilon=1.0,
         ),
         (SOME, [*SOME, *unit(9, 10.0, groups=KEYS)]),
         TWO,
@@ -378,8 +407,8 @@ EPSILON: dict[str, Neighbouring] = {
         0.5,
     ),
     "swap: sum": Neighbouring(
-        lambda d: d.plan.sum("x", bounds=(-2, 5), epsilon=1.0),
-        ([*SOME, *unit(9, 5.0)], [*SOME, *unit(9, -2.0)]),
+        lambda d: d.plan.sum("x", bounds=(-2, 5), per_unit="sum", epsilon=1.0),
+        ([*SOME, *unit(9, 3.0, 2.0)], [*SOME, *unit(9, 5.0, -7.0)]),
         swap(4),
         0.5,
     ),
@@ -395,7 +424,7 @@ EPSILON: dict[str, Neighbouring] = {
         0.5,
     ),
     "swap: sum of a known number": Neighbouring(
-        lambda d: d.plan.sum(col("x").fill_null(3), bounds=(3, 5), epsilon=1.0),
+        lambda d: d.plan.sum(col("x").fill_null(3), bounds=(3, 5), per_unit="min", epsilon=1.0),
         ([*SOME, *unit(9, 3.0)], [*SOME, *unit(9, 5.0)]),
         swap(4),
         0.5,
@@ -408,13 +437,13 @@ EPSILON: dict[str, Neighbouring] = {
         0.4,
     ),
     "swap: variance of a known number": Neighbouring(
-        lambda d: d.plan.variance(col("x").fill_null(0), bounds=(0, 10), epsilon=1.0),
+        lambda d: d.plan.variance(col("x").fill_null(0), bounds=(0, 10), per_unit="sum", epsilon=1.0),
         ([*unit(1, 0.0), *unit(2, 0.0), *unit(3, 0.0)], [*unit(1, 0.0), *unit(2, 0.0), *unit(3, 10.0)]),
         swap(3),
         0.4,
     ),
     "swap: share": Neighbouring(
-        lambda d: d.plan.share(col("ok"), epsilon=1.0),
+        lambda d: d.plan.share(col("ok"), per_unit="mean", epsilon=1.0),
         (SOME, [*SOME[1:], *unit(1, 3.0, ok=False)]),
         swap(3),
     ),
@@ -467,8 +496,10 @@ RHO: dict[str, Neighbouring] = {
         lambda d: d.plan.sum("x", bounds=(-2, 5), rho=0.5), (SOME, [*SOME, *unit(9, 8.0, 5.0)]), {"max_rows": 2}
     ),
     "mean": Neighbouring(lambda d: d.plan.mean("x", bounds=(0, 10), rho=0.5), ([], unit(9, 10.0))),
-    "variance": Neighbouring(lambda d: d.plan.variance("x", bounds=(0, 10), rho=0.5), ([], unit(9, 10.0))),
-    "share": Neighbouring(lambda d: d.plan.share(col("ok"), rho=0.5), (SOME, [*SOME, *unit(9, 1.0)])),
+    "variance": Neighbouring(
+        lambda d: d.plan.variance("x", bounds=(0, 10), per_unit="mean", rho=0.5), ([], unit(9, 10.0))
+    ),
+    "share": Neighbouring(lambda d: d.plan.share(col("ok"), per_unit="mean", rho=0.5), (SOME, [*SOME, *unit(9, 1.0)])),
     "histogram": Neighbouring(
         lambda d: d.plan.histogram("x", [0, 2, 5, 10], rho=0.5), (SOME, [*SOME, *unit(9, 1.0, 1.0)]), {"max_rows": 2}
     ),
@@ -486,7 +517,9 @@ RHO: dict[str, Neighbouring] = {
         swap(4, **TWO),
     ),
     "parts": Neighbouring(
-        lambda d: d.plan.select(n=ask.count_units(), m=ask.mean("x", (0, 10)), t=ask.sum("x", (0, 5)), rho=0.5),
+        lambda d: d.plan.select(
+            n=ask.count_units(), m=ask.mean("x", (0, 10)), t=ask.sum("x", (0, 5), per_unit="sum"), rho=0.5
+        ),
         (SOME, [*SOME, *unit(9, 10.0)]),
     ),
     "median": Neighbouring(
@@ -931,19 +964,26 @@ def test_too_many_groups_are_refused_where_units_swap() -> None:
 BOUNDS = (0, 10)
 HERE = (None, -99.0, 0.0, 2.6, 5.0, 10.0, 99.0)  # values of a unit: missing, beyond the bounds, at them, between
 
-MOVED: dict[str, Callable[[Dataset, dict[str, float]], Plan]] = {
-    "count": lambda d, goal: d.plan.count(**goal),
-    "count of units": lambda d, goal: d.plan.count_units(**goal),
-    "sum": lambda d, goal: d.plan.sum("x", bounds=(-7, 10), **goal),
-    "sum of whole numbers": lambda d, goal: d.plan.sum("i", bounds=(-12, 10), **goal),
-    "mean": lambda d, goal: d.plan.mean("x", bounds=BOUNDS, **goal),
-    "variance": lambda d, goal: d.plan.variance("x", bounds=BOUNDS, **goal),
-    "with a count": lambda d, goal: d.plan.select(
-        n=ask.count_units() if d.max_rows is None else ask.count(), v=ask.variance("x", BOUNDS), **goal
+#: Which value of a unit counts: so many rows, or what is taken of them.
+VALUE: dict[str, dict[str, Any]] = {
+    "a row": {"max_rows": 1},
+    "two rows": {"max_rows": 2},
+    **{how: {"per_unit": how} for how in ("mean", "sum", "min", "max")},
+    **{how: {"per_unit": how, "order": col("i") * -1} for how in ("first", "last")},
+}
+MOVED: dict[str, Callable[[Any, dict[str, float], dict[str, Any]], Plan]] = {
+    "count": lambda q, goal, said: q.count(**goal),
+    "count of units": lambda q, goal, said: q.count_units(**goal),
+    "sum": lambda q, goal, said: q.sum("x", bounds=(-7, 10), **said, **goal),
+    "sum of whole numbers": lambda q, goal, said: q.sum("i", bounds=(-12, 10), **said, **goal),
+    "mean": lambda q, goal, said: q.mean("x", bounds=BOUNDS, **said, **goal),
+    "variance": lambda q, goal, said: q.variance("x", bounds=BOUNDS, **said, **goal),
+    "with a count": lambda q, goal, said: q.select(
+        n=ask.count_units() if said else ask.count(), v=ask.variance("x", BOUNDS, **said), **goal
     ),
-    "share": lambda d, goal: d.plan.share(col("x") > 2, **goal),
-    "share of units": lambda d, goal: d.plan.share(col("x") > 2, of="units", **goal),
-    "histogram": lambda d, goal: d.plan.histogram("x", [0, 3, 5, 10], **goal),
+    "share": lambda q, goal, said: q.share(col("x") > 2, **({"per_unit": "mean"} if said else {}), **goal),
+    "share of units": lambda q, goal, said: q.share(col("x") > 2, of="units", **goal),
+    "histogram": lambda q, goal, said: q.histogram("x", [0, 3, 5, 10], **said, **goal),
 }
 
 
@@ -964,18 +1004,19 @@ def limit_of(plan: Plan) -> float:
     return float(getattr(mechanism.sensitivity, "value", mechanism.sensitivity))
 
 
-@pytest.mark.parametrize("rows", [None, 1, 2])
+@pytest.mark.parametrize(
+    ("what", "value"), [(what, value) for what in MOVED for value in VALUE if what != "count" or "row" in value]
+)
 @pytest.mark.parametrize("neighbours", ["add-remove", "substitute"])
-@pytest.mark.parametrize("what", MOVED)
 def test_no_unit_moves_the_exact_numbers_by_more_than_the_noise_is_made_for(
-    what: str, neighbours: str, rows: int | None
+    what: str, neighbours: str, value: str
 ) -> None:
     """Every table of some units and every other unit: sums of absolute changes, and of squares, against the limits."""
-    if rows is None and what == "count":
-        return
-    options = {"neighbours": neighbours, "max_rows": rows}
+    said = dict(VALUE[value])
+    rows = said.pop("max_rows", None)
+    data = opened([], neighbours=neighbours, max_rows=rows)
     for goal in ({"epsilon": 1.0}, {"rho": 0.5}):
-        plan = MOVED[what](opened([], **options), goal)
+        plan = MOVED[what](data.plan, goal, said)
         limit, most = limit_of(plan), 0.0
         for base in ([], SOME):
             there = [
@@ -993,11 +1034,14 @@ def test_no_unit_moves_the_exact_numbers_by_more_than_the_noise_is_made_for(
 
 @pytest.mark.parametrize("what", ["mean", "sum", "variance"])
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_an_answer_of_a_known_number_of_values_moves_by_no_more_than_its_limit(what: str, size: int) -> None:
-    for bounds in (BOUNDS, (-0.1, 0.3), (2.0**49, 2.0**49 + 1)):
+@pytest.mark.parametrize("per_unit", ["mean", "sum"])
+def test_an_answer_of_a_known_number_of_values_moves_by_no_more_than_its_limit(
+    what: str, size: int, per_unit: str
+) -> None:
+    for bounds in (BOUNDS, (-0.1, 0.3), (2.0**49, 2.0**49 + 1) if per_unit == "mean" else (4e4, 4e4 + 1)):
         low, high = bounds
         data = opened([], neighbours="substitute", size=size)
-        plan = getattr(data.plan, what)(col("x").fill_null(low), bounds=bounds, epsilon=1.0)
+        plan = getattr(data.plan, what)(col("x").fill_null(low), bounds=bounds, per_unit=per_unit, epsilon=1.0)
         limit, most = limit_of(plan), 0.0
         here = [low, high, low + 0.26 * (high - low), None]
         for others in itertools.product(here, repeat=size - 1):
@@ -1033,7 +1077,8 @@ def large_groups(draw: Any) -> Any:
     rows = draw(st.sampled_from([None, 1, 3, 2**10, 2**20]))
     caps = Caps(rows, 2**33)
     bounds = draw(st.sampled_from([(0, 1), (-0.1, 0.3), (0, 1e-30), (-7, 1e20), (1e6, 1e6 + 1)]))
-    part = Values("p", col("x"), *bounds, draw(st.sampled_from([1, 2])), draw(st.sampled_from([None, Rows()])))
+    per = PerUnit("sum" if rows is None and bounds[0] < 1e6 and draw(st.booleans()) else "mean")
+    part = Values("p", col("x"), *bounds, draw(st.sampled_from([1, 2])), draw(st.sampled_from([None, Rows()])), per)
     fixed = part._sum().fixed(caps)
     ends = st.sampled_from([None, fixed.lowest, fixed.highest, 0])
     values = st.one_of(ends, st.integers(fixed.lowest, fixed.highest))
@@ -1053,7 +1098,7 @@ def large_groups(draw: Any) -> Any:
 def test_rounding_of_large_groups_stays_within_the_slack(case: Any) -> None:
     """Squares are rounded by the engine, cells to float64: with that, a unit still moves them by no more."""
     caps, part, base, units = case
-    shift = Squares(part.column, part.lower, part.upper).shift(caps)
+    shift = Squares(part.column, part.lower, part.upper, per=part.per).shift(caps)
 
     def cells(rows: list[tuple[int | None, int]]) -> Any:
         values = [(x, m) for x, m in rows if x is not None]
@@ -1254,7 +1299,8 @@ def truths(what: str, goal: dict[str, float], mix: str, n: int, count: int) -> T
     values = np.resize(np.array(MIXES[mix]), n)
     rows = [r for u, x in enumerate(values.tolist()) for r in unit(u, x)]
     data = opened(rows, budget=ib.Budget(**dict.fromkeys(goal, 1e5)))
-    asked = {"degree": ask.variance("x", (0, 1)) if what in ("variance", "std") else ask.mean("x", (0, 1))}
+    degree = ask.variance if what in ("variance", "std") else ask.mean
+    asked = {"degree": degree("x", (0, 1), per_unit="mean")}
     plan = data.plan.select(asked, **goal)
     ((part, drawn),) = plan.chosen.values()
     raw = drawn_often(part, drawn, plan._request.run(data.source).numbers, plan._request.caps, count)
@@ -1309,8 +1355,8 @@ def test_intervals_of_counts_and_sums_cover_as_often_as_they_say(what: str, goal
         data = opened([r for u in range(n) for r in unit(u, 0.7)], budget=ib.Budget(**dict.fromkeys(goal, 1e5)))
         asked = {
             "count": lambda d: d.plan.count_units(**goal),
-            "sum": lambda d: d.plan.sum("x", bounds=(0, 1), **goal),
-            "histogram": lambda d: d.plan.histogram("x", [0, 1], **goal),
+            "sum": lambda d: d.plan.sum("x", bounds=(0, 1), per_unit="max", **goal),
+            "histogram": lambda d: d.plan.histogram("x", [0, 1], per_unit="max", **goal),
             "shared count": lambda d: d.plan.select(n=ask.count_units(), m=ask.mean("x", (0, 1)), **goal),
         }
         plan = asked[what](data)

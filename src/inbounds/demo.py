@@ -114,16 +114,16 @@ def questions(data: Dataset) -> dict[str, list[Row]]:
     found["Which share is that? (epsilon 0.25)"] = rows(asked, exact, mean(1), 0.25)
 
     by_site = data.where(col("plan") == 5).group_by("site", keys=range(1, 7))
-    asked = by_site.select(variance=ask.variance("mdvis", VISITS), epsilon=0.5)
+    asked = by_site.select(variance=ask.variance("mdvis", VISITS, per_unit="mean"), epsilon=0.5)
     exact = moments("site", "visits", "plan = 5")
     found["What is the variance of the visits, in one plan? (epsilon 0.5)"] = rows(asked, exact, variance(30), 0.5)
 
-    asked = data.quantiles("age", [0.25, 0.5, 0.75], bounds=(0, 70), epsilon=0.5)
+    asked = data.quantiles("age", [0.25, 0.5, 0.75], bounds=(0, 70), per_unit="mean", epsilon=0.5)
     truths = extra("duckdb").sql(f"select quantile_disc(age, [0.25, 0.5, 0.75]) from ({PEOPLE})").fetchall()[0][0]
     ages = [Row(name, asked[name][0], truth) for name, truth in zip(asked.columns, truths, strict=True)]
     found["What are the quartiles of their age? (epsilon 0.5; plain noise has no answer)"] = ages
 
-    asked = data.where(col("hlthp") == 1).histogram("mdvis", EDGES, epsilon=0.25)
+    asked = data.where(col("hlthp") == 1).histogram("mdvis", EDGES, per_unit="mean", epsilon=0.25)
     place = " + ".join(f"(visits >= {edge})::int" for edge in EDGES[1:-1])
     exact = dict(zip(asked.keys, moments(place, "1", "poor = 1").values(), strict=True))
     found["How many of those in poor health see one how often? (epsilon 0.25)"] = rows(asked, exact, count, 0.25)

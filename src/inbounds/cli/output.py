@@ -517,7 +517,8 @@ def _asked(description: dict[str, Any]) -> str:
     asks = []
     for ask in description.get("asks", [description]):  # a suggestion is one by itself
         about = ask.get("column") or ask.get("condition")
-        asks.append(f"{ask['ask']}({from_json(about)})" if about else ask["ask"])
+        own = f"each unit's {ask['per_unit']} of " if "per_unit" in ask else ""
+        asks.append(f"{ask['ask']}({own}{from_json(about)})" if about else ask["ask"])
     text = ", ".join(asks)
     if where := description.get("where"):
         text += f" where {from_json(where)}"

@@ -38,7 +38,7 @@ _AS_OPTIONS = (
         "to spend from it, leave out --budget-epsilon, --budget-delta, --budget-rho and --renews of 'inbounds query'; "
         "for another budget name another scope.",
     ),
-    (r"^\w+: (?=(?:criterion|edges|guarantee|loss|measure|method|neighbours|renews) must)", "inbounds: --"),
+    (r"^\w+: (?=(?:criterion|edges|guarantee|loss|measure|method|neighbours|order|renews) must)", "inbounds: --"),
     (r"^(inbounds: (--\w+) must be one of '([\w-]+)'.*)$", r"\1 For instance \2 \3."),
 )
 

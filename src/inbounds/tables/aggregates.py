@@ -294,7 +294,8 @@ class OfValues(Aggregate):
                 )
         elif self.per_unit is not None:
             step = "Leave it out: a row has one value." if setting.row_unit else (
-                "Leave one of the two out: rows count with max_rows, and with per_unit one value of each unit."
+                "With max_rows rows count, with per_unit one value of each unit: leave one of the two out. Questions of "
+                "rows may have a max_rows of their own."
             )  # fmt: skip
             where = "where a row is the unit" if setting.row_unit else "with max_rows"
             check.refuse(self._name, "per_unit", f"left out {where}", self.per_unit, step)
@@ -314,6 +315,11 @@ class OfValues(Aggregate):
             return f"{column} of rows, at most {setting.rows} a {setting.who}"
         order = "" if self.order is None else f" by {self.order}"
         return f"each {setting.who}'s {HOW[self.per.how]} {column}{order}"
+
+    @property
+    def _counting(self) -> tuple[str, str]:
+        """What is moved into range, and what does not count."""
+        return ("sums of a unit", "missing values") if self.per.how == "sum" else ("values", "missing ones")
 
     def _counted(self, setting: Setting) -> list[str]:
         """How much of a unit counts."""
@@ -392,8 +398,8 @@ class Valued(OfValues):
 
     def notes(self, setting: Setting) -> tuple[str, ...]:
         low, high = self.bounds
-        what = "sums of a unit" if self.per.how == "sum" else "values"
-        found = f"{what} below {low} count as {low}, above {high} as {high}; missing values do not count"
+        what, missing = self._counting
+        found = f"{what} below {low} count as {low}, above {high} as {high}; {missing} do not count"
         return found, *self._counted(setting)
 
     def words(self, setting: Setting) -> str:
@@ -849,8 +855,8 @@ class Histogram(OfValues):
         return f"[{self.edges[i]}, {self.edges[i + 1]}{close}"
 
     def notes(self, setting: Setting) -> tuple[str, ...]:
-        what = "sums of a unit" if self.per.how == "sum" else "values"
-        found = f"{what} beyond the edges count in the first and last bin; missing values do not count"
+        what, missing = self._counting
+        found = f"{what} beyond the edges count in the first and last bin; {missing} do not count"
         return found, *self._counted(setting)
 
     def words(self, setting: Setting) -> str:
