@@ -386,7 +386,12 @@ def test_history_says_what_queries_asked(ledger: Ledger) -> None:
     ):
         assert run(f"{spent} {asked}").exit_code == 0
     text = run("budget history budget.db", width=160).stdout
-    for part in ("median(each unit's last of age)", "mean(age) where age >= 18 by ward", "count_units", "share(age >= 65)"):
+    for part in (
+        "median(each unit's last of age)",
+        "mean(age) where age >= 18 by ward",
+        "count_units",
+        "share(age >= 65)",
+    ):
         assert f" epsilon 0.1: {part}" in text
     assert " epsilon 0.1: suggest_bounds(age)" in text
     assert "answer recorded" in text

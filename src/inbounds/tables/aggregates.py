@@ -294,8 +294,8 @@ class OfValues(Aggregate):
                 )
         elif self.per_unit is not None:
             step = "Leave it out: a row has one value." if setting.row_unit else (
-                "With max_rows rows count, with per_unit one value of each unit: leave one of the two out. Questions of "
-                "rows may have a max_rows of their own."
+                "With max_rows rows count, with per_unit one value of each unit: leave one of the two out. Questions "
+                "of rows may have a max_rows of their own."
             )  # fmt: skip
             where = "where a row is the unit" if setting.row_unit else "with max_rows"
             check.refuse(self._name, "per_unit", f"left out {where}", self.per_unit, step)

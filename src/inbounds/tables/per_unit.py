@@ -7,8 +7,8 @@ value.
 
 * ``mean``: rows are clipped to the bounds; their mean is rounded to the nearest step.
 * ``sum``: rows become whole numbers of steps about 0, of which there are 2^50 on either side, and beyond them count as
-  the last; they are added exactly, and their sum is clipped to the bounds. The sum of so many may need 83 bits: what a
-  row has of the unit's ``part``, and what is left, are added apart, each in 64.
+  the last; they are added exactly, and their sum is clipped to the bounds. Such a sum may need more than 64 bits: how
+  often a row holds a large power of two, and what is left, are added up apart.
 * ``min``, ``max``: of the rows, clipped to the bounds.
 * ``first``, ``last``: of the rows in the order of another column, and in that of their values where it is the same:
   the smallest of the first, the largest of the last. Rows without a place in the order do not count.
