@@ -10,17 +10,31 @@ DEMO := $(VENV)/.demo
 TOOLS := $(VENV)/.tools
 DOCS := $(VENV)/.docs
 
-.PHONY: demo test test-long lint bench docs reproduce clean
+.PHONY: demo test test-more test-long fuzz contract-versions lint bench docs reproduce clean
 .DELETE_ON_ERROR:
 
 demo: $(DEMO)
 	$(BIN)/python examples/demo.py
 
 test: lint
-	$(BIN)/python -m pytest --cov -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# What `make test` leaves out of many cases alike; the build server runs both.
+test-more: $(TOOLS)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "more and not long"
 
 test-long: lint
-	$(BIN)/python -m pytest --cov -n auto --dist loadfile -m "long or not long"
+	$(BIN)/python -m pytest --cov -n auto --dist loadfile -m ""
+
+# Looks for new cases that break a promise; `make fuzz SECONDS=3600 SEED=7` for longer, or again.
+SECONDS ?= 600
+
+fuzz: $(TOOLS)
+	$(BIN)/python -m tests.adversary.search --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+
+# The engine contract on the lowest and the highest versions that are admitted; installs both, and takes an hour.
+contract-versions: $(TOOLS)
+	$(BIN)/python tools/versions.py
 
 lint: $(TOOLS)
 	$(BIN)/ruff format --check .

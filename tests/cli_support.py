@@ -31,6 +31,8 @@ key = "2026-11-16"        # run again, it costs nothing
 
 [data]
 source = "visits.csv"     # from this file's folder
+header = true             # its first line has the names of its columns
+types = {age = "integer", visit = "date"}
 unit = "patient"
 max_rows = 5
 

@@ -59,7 +59,7 @@ def initdb() -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test marked ``thinned(n)`` every n-th case stays in the short suite; the long one has them all."""
+    """Of a test marked ``thinned(n)`` every n-th case stays in the short suite."""
     seen: dict[str, int] = {}
     for item in items:
         mark = item.get_closest_marker("thinned")
@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             name = item.nodeid.partition("[")[0]
             seen[name] = seen.get(name, -1) + 1
             if seen[name] % mark.args[0]:
-                item.add_marker(pytest.mark.long)
+                item.add_marker(pytest.mark.more)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -187,8 +187,9 @@ def answer(rows: Iterable[Row], schema: Mapping[str, Kind], request: Request, sa
     if wanted is not None:
         found, keys = [(i,) for i in range(len(wanted))], list(request.keys or ())
     elif request.by:
-        found = sorted(group for group in units if units[group] >= request.at_least)
-        keys = [tuple(decode(k, v) for k, v in zip(kinds, group, strict=True)) for group in found]
+        large = (group for group in units if units[group] >= request.at_least)
+        pairs = sorted((tuple(decode(k, v) for k, v in zip(kinds, group, strict=True)), group) for group in large)
+        keys, found = [key for key, _ in pairs], [group for _, group in pairs]
     else:
         found, keys = [()], [()]
     nothing = {n: [0] * len(m.numbers(request.caps)) for n, m in request.measures.items()}

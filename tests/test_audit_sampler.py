@@ -72,6 +72,7 @@ OURS: dict[str, tuple[Any, Any, tuple[float, float]]] = {
 }
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("family", MECHANISMS)
 @pytest.mark.parametrize("kind", OURS)
 @pytest.mark.parametrize("edges", ["truncate", "clamp"])
@@ -93,6 +94,7 @@ def test_ours_pass(family: str, kind: str, edges: str) -> None:
 # --- others are flagged -------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("make", [inverse, rejection])
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_low_bits_give_ordinary_samplers_away(make: Any, pair: tuple[float, float]) -> None:

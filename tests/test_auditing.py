@@ -109,6 +109,7 @@ def check_witness(found: Audit, family: str, mechanism: Any) -> None:
 CLAIMS = [(1.0, 0.0), (0.3, 1e-6)]
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize(("family", "kind"), CASES)
 @pytest.mark.parametrize("edges", ["truncate", "clamp", "ignore"])
 @pytest.mark.parametrize(("epsilon", "delta"), CLAIMS)
@@ -141,6 +142,7 @@ def test_one_per_cent_too_small(family: str, kind: str, edges: str, epsilon: flo
         check_witness(found, family, rescaled(mechanism, 0.99))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("family", MECHANISMS)
 @pytest.mark.parametrize("kind", BOXES)
 @pytest.mark.parametrize("edges", ["truncate", "clamp", "ignore"])

@@ -402,6 +402,7 @@ def test_the_mixture_costs_little(epsilon: float, delta: float) -> None:
         assert not fits(best)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_the_rule_is_evaluated_on_the_safe_side(seed: int) -> None:
     rng = np.random.default_rng(seed)

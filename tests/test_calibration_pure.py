@@ -62,7 +62,7 @@ def check_drawn(family: str, seed: int, count: int) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_generated_intervals(family: str) -> None:
-    check_drawn(family, 1, 4000)
+    check_drawn(family, 1, 1500)
 
 
 @pytest.mark.long

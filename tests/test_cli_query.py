@@ -21,7 +21,10 @@ from inbounds.ledger import Ledger
 from inbounds.tables import Request
 from tests.cli_support import QUESTIONS, run, run_json, write_visits
 
-UNIT = "query visits.csv --unit patient"
+TABLE = "query visits.csv --header --types age=integer,visit=date"
+UNIT = f"{TABLE} --unit patient"
+BARE = "query visits.csv --header --unit patient"
+TYPED = {"header": True, "types": {"age": "integer", "visit": "date"}}
 LEDGER = "--ledger budget.db --scope visits"
 ALONE = "--budget-epsilon 1"
 SECRET = "41.3137905"
@@ -53,7 +56,7 @@ def answers(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 def python(**given: Any) -> Any:
     budget = given.pop("budget", ib.Budget(epsilon=1))
-    return ib.dataset("visits.csv", name="this run", budget=budget, **{"unit": "patient"} | given)
+    return ib.dataset("visits.csv", name="this run", budget=budget, **TYPED | {"unit": "patient"} | given)
 
 
 age, visit = ib.col("age"), ib.col("visit")
@@ -72,10 +75,10 @@ SAME: dict[str, Callable[[], Any]] = {
     f"{UNIT} {ALONE} --mean visit --bounds 2023-01-01 2024-12-31 --epsilon 0.3": lambda: python().plan.mean(
         "visit", bounds=(dt.date(2023, 1, 1), dt.date(2024, 12, 31)), epsilon=0.3
     ),
-    "query visits.csv --unit-is-row --budget-rho 1 --variance age --bounds 0 120 --rho 0.5": lambda: python(
+    f"{TABLE} --unit-is-row --budget-rho 1 --variance age --bounds 0 120 --rho 0.5": lambda: python(
         unit=None, budget=ib.Budget(rho=1)
     ).plan.variance("age", bounds=(0, 120), rho=0.5),
-    "query visits.csv --unit patient --unit ward --budget-epsilon 1 --std age --bounds 0 120 --epsilon 1 "
+    f"{TABLE} --unit patient --unit ward --budget-epsilon 1 --std age --bounds 0 120 --epsilon 1 "
     "--per-unit mean": lambda: python(unit=["patient", "ward"]).plan.std(
         "age", bounds=(0, 120), per_unit="mean", epsilon=1.0
     ),
@@ -127,7 +130,7 @@ SAME: dict[str, Callable[[], Any]] = {
     f"{UNIT} {ALONE} --neighbours substitute --size 9 --mean 'fill_null(age, 0)' --bounds 0 120 --epsilon 1": lambda: (
         python(neighbours="substitute", size=9).plan.mean(age.fill_null(0), bounds=(0, 120), epsilon=1.0)
     ),
-    f"{UNIT} {ALONE} --types age=number,ward=text --mean age --bounds 0 120 --epsilon 0.3": lambda: python(
+    f"{BARE} {ALONE} --types age=number,ward=text --mean age --bounds 0 120 --epsilon 0.3": lambda: python(
         types={"age": "number", "ward": "text"}
     ).plan.mean("age", bounds=(0, 120), epsilon=0.3),
 }
@@ -391,7 +394,7 @@ def test_a_file_is_one_run() -> None:
 
 
 def test_a_file_asks_what_python_would_ask() -> None:
-    data = ib.dataset("visits.csv", unit="patient", max_rows=5, name="visits", budget=ib.Budget(epsilon=2))
+    data = ib.dataset("visits.csv", **TYPED, unit="patient", max_rows=5, name="visits", budget=ib.Budget(epsilon=2))
     plans = [
         data.plan.select(people=ib.ask.count_units(), epsilon=0.2),
         data.where(visit.year() == 2024)
@@ -466,6 +469,8 @@ def test_questions_side_by_side_and_quantiles() -> None:
 level = 0.5
 [data]
 source = ["visits.csv"]
+header = true
+types = {age = "integer", visit = "date"}
 unit_is_row = true
 where = "age >= 18"
 [budget]
@@ -646,7 +651,7 @@ WRONG = {
     QUESTIONS.replace("bounds = [0, 120]\n", ""): 'bounds must be given with ask = "mean"; got none. As bounds',
     QUESTIONS.replace("bounds = [0, 120]", "bounds = 120"): "bounds must be a list, as [1, 2]; got 120.",
     QUESTIONS.replace("bounds = [0, 120]", "bounds = [0]"): "bounds must be a pair (lower, upper)",
-    QUESTIONS.replace("bounds = [0, 120]", "bounds = [0, 'x']"): "a constant here must be a number, as 0.5; got 'x'",
+    QUESTIONS.replace("bounds = [0, 120]", "bounds = [0, 'x']"): "bounds must be a number, as 0.5; got 'x'",
     QUESTIONS.replace("bounds = [0, 120]", "bounds = [0, 120]\nq = 0.5"): 'q must be left out with ask = "mean"',
     QUESTIONS.replace('column = "age"', 'column = "aeg"'): "Did you mean 'age'? In question 'age' of questions.toml.",
     QUESTIONS.replace('column = "age"', "column = 3"): "column must be text in quotes; got 3.",
@@ -680,7 +685,9 @@ WRONG = {
     QUESTIONS.replace('ask = "mean"', 'ask = "count"').replace('column = "age"\nbounds = [0, 120]\n', "").replace(
         "max_rows = 5\n", ""): "max_rows must be a whole number of at least 1 to count rows; got none. Pass max_rows,",
     QUESTIONS.replace("max_rows = 5", "max_rows = 0"): "max_rows must be a finite number in [1, ",
-    QUESTIONS.replace("max_rows = 5", "types = 3"): 'types must be as {age = "integer"}; got 3.',
+    QUESTIONS.replace(
+        'types = {age = "integer", visit = "date"}', "types = 3"
+    ): 'types must be as {age = "integer"}; got 3.',
     QUESTIONS.replace("[data]", "level = 2\n[data]"): "level must be a finite number in (0.0, 1.0); got 2.",
     QUESTIONS.replace("[[question]]", "[[other]]"): "the file has no field 'other'",
     "question = 3\n" + QUESTIONS.split("[[question]]")[0]: "question must be [[question]]; got 3.",
@@ -736,6 +743,10 @@ key = "k"
 level = 0.9
 [data]
 source = "visits.csv"
+header = true
+delimiter = ","
+quote = "'"
+encoding = "utf-8"
 unit = "patient"
 max_rows = 5
 max_groups = 2
@@ -822,7 +833,7 @@ order = "visit"
         (f"{UNIT} {ALONE} --mean age --epsilon 1", "--bounds must be given with --mean; got none."),
         (f"{UNIT} {ALONE} --mean age --bounds 0 --epsilon 1", "--bounds must be followed by two values; got one."),
         (f"{UNIT} {ALONE} --quantile age --epsilon 1", "--quantile age 0.9."),
-        (f"{UNIT} {ALONE} --mean ward --bounds 0 1 --epsilon 1", "it holds text. Ask about a column of numbers"),
+        (f"{UNIT} {ALONE} --mean ward --bounds 0 1 --epsilon 1", "Ask about a column of numbers"),
         (f"{UNIT} {ALONE} --suggest-bounds ward --epsilon 1", "or for --count-units by the values of this one."),
         (f"{UNIT} {ALONE} --count --epsilon 1", "got none. Pass --max-rows, the most rows"),
         (f"{UNIT} {ALONE} --count-units --by ward --epsilon 1", "got none. As --max-groups 3: the most in which"),
@@ -836,8 +847,14 @@ order = "visit"
         (f"{UNIT} {ALONE} --count-units --keys A,B --epsilon 1", "--keys must be given once for each --by"),
         (f"{UNIT} {ALONE} --count-units --by ward --suppress-below 0 --keys A --epsilon 1", "suppress-below must be"),
         (f"{UNIT} {ALONE} --count-units --suppress-below 3 --epsilon 1", "--suppress-below must be given with --by"),
-        (f"{UNIT} {ALONE} --count-units --types age --epsilon 1", "--types must be COLUMN=TYPE,...; got 'age'."),
-        (f"{UNIT} {ALONE} --count-units --types age=whole --epsilon 1", "one of integer, number"),
+        (
+            f"{BARE} {ALONE} --count-units --types age --epsilon 1",
+            "--types must be COLUMN=TYPE,...; got 'age'.",
+        ),
+        (
+            f"{BARE} {ALONE} --count-units --types age=whole --epsilon 1",
+            "one of integer, wide, number",
+        ),
         (f"{UNIT} {ALONE} --count-units --key a --epsilon 1", "--key must be used with a ledger; got 'a'."),
         (f"{UNIT} --ledger b.db --count-units --epsilon 1", "--ledger and --scope must be given together"),
         (f"{UNIT} --ledger b.db --scope v --renews day --count-units --epsilon 1", "the budget must be given by"),

@@ -376,7 +376,9 @@ def test_history_tells_everything(ledger: Ledger) -> None:
 
 def test_history_says_what_queries_asked(ledger: Ledger) -> None:
     write_visits(Path(), 30)
-    spent = "query visits.csv --unit patient --epsilon 0.1 --ledger budget.db --scope visits"
+    spent = (
+        "query visits.csv --types age=integer,visit=date --unit patient --epsilon 0.1 --ledger budget.db --scope visits"
+    )
     for asked in (
         "--median age --bounds 0 120 --per-unit last --order visit",
         "--mean age --bounds 0 120 --by ward --keys A,B --max-groups 2 --where 'age >= 18'",

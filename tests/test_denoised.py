@@ -245,6 +245,7 @@ def test_estimates_lie_in_range_and_are_one_function(name: str) -> None:
             assert found._remaps[0][0].rising
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("loss", LOSSES[:2])
 @pytest.mark.parametrize("name", KINDS)
 def test_estimates_are_posterior_means_and_medians(name: str, loss: str) -> None:
@@ -358,13 +359,15 @@ def test_quantiles_from_zero_to_one(name: str) -> None:
     p = np.array([0.0, 1e-12, 0.01, 0.2, 0.5, 0.9, 1.0 - 1e-9, 1.0])
     for loss in LOSSES[: 1 if name.endswith("wide") else 3]:
         found = made_better(name, loss)
-        law, remap = found.at(float(found.domain.project(0.4))), found._remaps[0][0]
+        q = float(found.domain.project(0.4))
+        law, remap = found.at(q), found._remaps[0][0]
         y = law.ppf(p)
         assert np.all(np.diff(y) >= 0.0)
         assert np.all(law.cdf(y) >= p - 1e-12)
         assert np.all(law.cdf(np.nextafter(y[1:], -INF)) <= p[1:] + 1e-7)
         if found.domain.bounded:
-            every = remap(remap.starts[1:])
+            bounded = name == "bounded-ignore"  # whose noise does not reach all answers from 0.4
+            every = remap(KINDS[name].at(q).ppf([0.0, 1.0]) if bounded else remap.starts[1:])
             assert y[[0, -1]] == pytest.approx([np.min(every), np.max(every)], abs=1e-7 * found.scale)
         if remap.whole:
             assert np.array_equal(y, np.round(y))

@@ -417,6 +417,102 @@ def test_what_is_no_number_is_refused_by_its_type(value: Any) -> None:
         assert "9007199254740993" not in str(caught.value)
 
 
+#: What NumPy takes for numbers.
+SEEM_NUMBERS: dict[str, Any] = {
+    "masked": np.ma.masked,
+    "masked in a list": [3.0, np.ma.masked],
+    "a hidden value": np.ma.masked_array([3.0, 7.0], [False, True]),
+    "a hidden value outside": np.ma.masked_array([3.0, 999.0], [False, True]),
+    "a hidden whole value": np.ma.masked_array([3, 7], [True, False]),
+    "nothing hidden": np.ma.masked_array([3.0, 7.0]),
+    "one number, hidden": np.ma.masked_array(3.0, True),
+    "masked arrays in a list": [np.ma.masked_array([3.0, 7.0], [False, True])],
+    "masked arrays in tuples": ((3.0, 7.0), np.ma.masked_array([3.0, 7.0], [False, True])),
+    "bytes": b"\3\4",
+    "bytearray": bytearray(b"\3\4"),
+    "bytearray in a list": [bytearray(b"\3\4")],
+    "memoryview": memoryview(b"\3\4"),
+    "memoryview of floats": memoryview(np.array([3.0, 4.0])),
+    "span": np.timedelta64(3),
+    "span of seconds": np.timedelta64(3, "s"),
+    "spans in a list": [np.timedelta64(3, "s")],
+    "span among numbers": [3, np.timedelta64(3)],
+    "array of a span": np.array(np.timedelta64(3)),
+    "array of spans": np.array([3, 4], dtype="m8[s]"),
+    "object array with a span": np.array([3, np.timedelta64(3)], dtype=object),
+    "time": np.datetime64(3, "s"),
+    "array of times": np.array([3, 4], dtype="M8[s]"),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", SEEM_NUMBERS.values(), ids=SEEM_NUMBERS)
+def test_what_only_looks_like_numbers_is_refused_by_its_type(value: Any) -> None:
+    for domain in (ib.Interval(0, 10), ib.Integers(0, 10), ib.Spans([(0, 4), (5, 10)]), ib.Box([0, 0], [10, 10])):
+        mechanism = ib.Laplace(domain, scale=1.0, sensitivity=ib.L1(1) if isinstance(domain, ib.Box) else 1)
+        assert (value in domain) is False
+        for use in (
+            mechanism.release,
+            lambda x, m=mechanism: m.release(x, clip=True),
+            mechanism.at,
+            mechanism.simulate,
+            mechanism.interval,
+            mechanism.estimate,
+            domain.contains,
+            domain.project,
+        ):
+            with pytest.raises(ib.ParameterTypeError) as caught:
+                use(value)
+            assert not any(digit in str(caught.value) for digit in "379")
+            assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("value", [np.timedelta64(3), np.ma.masked, np.ma.masked_array(3.0, False), bytearray(b"3")])
+def test_no_parameter_is_one_that_only_looks_like_a_number(value: Any) -> None:
+    for make in (
+        lambda: ib.Interval(value, 10),
+        lambda: ib.Laplace(LINE, scale=value, sensitivity=1),
+        lambda: ib.Laplace.calibrate(LINE, sensitivity=1, epsilon=value),
+        lambda: ib.Box([0, value], [10, 10]),
+    ):
+        with pytest.raises(ib.ParameterTypeError):
+            make()
+
+
+def other(*_: object) -> Any:
+    return 5
+
+
+def refusing(*_: object) -> Any:
+    raise SystemExit("a secret")
+
+
+@pytest.mark.parametrize("says", [other, refusing])
+@pytest.mark.parametrize("kind", [float, int, np.float64])
+def test_a_number_of_a_derived_class_is_what_it_holds(forced: Forced, kind: type, says: Any) -> None:
+    names = ("__float__", "__int__", "__index__", "as_integer_ratio", "__le__", "__lt__", "__ge__", "__gt__", "__ne__")
+    derived = type("Derived", (kind,), dict.fromkeys((*names, "__eq__", "__hash__", "__abs__", "__floor__"), says))
+    for domain in (ib.Interval(0, 4), ib.Integers(0, 4), ib.Spans([(0, 3), (3.5, 4)])):
+        mechanism = ib.Laplace(domain, scale=1.0, sensitivity=1)
+        assert derived(3) in domain
+        assert derived(7) not in domain
+        assert domain.contains([derived(3), derived(7)]).tolist() == [True, False]
+        assert domain.project(derived(3)) == 3.0
+        for seed in range(5):
+            bits = Random(seed).getrandbits(BITS)
+            answers = [
+                forced(mechanism, x, lambda bits=bits: Words(bits, BITS))
+                for x in (3, derived(3), [derived(3)], np.array([derived(3)], dtype=object))
+            ]
+            assert [np.asarray(x).item() for x in answers] == [answers[0]] * 4
+        for given in (derived(7), [derived(7)]):
+            with pytest.raises(ib.OutsideDomain):
+                mechanism.release(given)
+        assert mechanism.interval(derived(3)) == mechanism.interval(3)
+    assert ib.Interval(0, derived(3)) == ib.Interval(0, 3)
+    assert ib.Integers(0, derived(3)) == ib.Integers(0, 3)
+
+
 @pytest.mark.parametrize("value", ["nan", "sNaN", "inf", "-inf"])
 def test_decimals_that_are_no_finite_numbers_are_outside_like_floats(value: str) -> None:
     for domain in (ib.Interval(0, 9), HALF_LINE, LINE, ALL):

@@ -7,6 +7,7 @@ import enum
 import logging
 import math
 import warnings
+from collections import deque
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -22,7 +23,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import inbounds as ib
-from inbounds.learn import GaussianNB, naive_bayes
+from inbounds.learn import GaussianNB, naive_bayes, rows
 from inbounds.learn.naive_bayes import NEIGHBOURS
 from inbounds.mechanism import Mechanism
 
@@ -257,15 +258,118 @@ def test_texts_are_told_apart_by_their_bytes() -> None:
 @pytest.mark.parametrize("odd", [[0.5], [0.5, 0.5, 0.5], [], None, 7, "ab", {0: 1, 1: 2}, [[0.5, 0.5], [0.5, 0.5]]])
 def test_a_row_of_another_length_is_left_out(odd: Any) -> None:
     for make in (list, objects):
-        for bounds in (BOUNDS, (-1, 1)):
+        for bounds in (BOUNDS, (-1, [1, 1])):
             without = told(make(ROWS), LABELS, bounds=bounds)
             assert_same(told(make([*ROWS, odd]), [*LABELS, 1], bounds=bounds), without)
             assert_same(told(make([odd, *ROWS]), [1, *LABELS], bounds=bounds), without)
 
 
-def test_the_only_row_of_another_length_is_left_out_where_bounds_tell_the_length() -> None:
-    one, other = told([[0.5]], [1]), told([], [])
-    assert_same(one, other)
+def test_bounds_tell_the_length_of_rows_and_no_row_does() -> None:
+    for make in (list, tuple, objects, deque):
+        none = told(make([]), [])
+        for row in ([0.5], [], [0.5] * 3, None):
+            assert_same(told(make([row]), [1]), none)
+        assert told(make([[0.5, 0.5]]), [1])[0] == none[0]
+        refused = told(make([]), [], bounds=(-1, 1))
+        assert refused[0][0][1].startswith("GaussianNB: bounds must be one number per feature")
+        for X in ([[0.5]], [[]], ROWS, [[0.5, 0.5], [0.5] * 3], [REFUSING]):
+            assert told(make(X), [1] * len(X), bounds=(-1, 1)) == refused
+
+
+def stop(*_: Any) -> Any:
+    raise SystemExit("a secret of this row")
+
+
+def warn(*_: Any) -> Any:
+    warnings.warn("a secret of this row", stacklevel=2)
+    return 7
+
+
+ASKED = (
+    *("__float__", "__int__", "__index__", "__complex__", "__bool__", "__len__", "__iter__", "__getitem__", "__eq__"),
+    *("__lt__", "__gt__", "__le__", "__ge__", "__hash__", "__str__", "__repr__", "__array__", "__abs__", "__neg__"),
+    *("__class__", "__getattribute__", "as_integer_ratio", "is_nan", "utcoffset", "isoformat", "tolist", "item"),
+    *("decode", "encode", "strip", "rstrip", "lower", "real", "imag", "numerator", "denominator", "__add__", "__mul__"),
+)
+
+
+class MetaOfItsOwn(type):
+    __eq__ = __hash__ = __instancecheck__ = __subclasscheck__ = stop  # type: ignore[assignment]
+    __name__ = property(stop)  # type: ignore[assignment]
+
+
+def hostile(base: type, method: Callable[..., Any], *value: Any) -> Any:
+    """An object whose every method, which reading may ask, is this one."""
+    kind: Any = type if base is not object else MetaOfItsOwn
+    body = {name: property(method) if name in ("__class__", "real", "imag") else method for name in ASKED}
+    if base is np.ndarray:
+        return np.array(value[0]).view(kind("Hostile", (base,), body))
+    return base.__new__(kind("Hostile", (base,), body), *value)
+
+
+DERIVED: list[tuple[type, tuple[Any, ...], float]] = [
+    (float, (0.5,), 0.5),
+    (int, (1,), 1.0),
+    (str, ("0.5",), 0.5),
+    (bytes, (b"0.5",), 0.5),
+    (complex, (0.5,), 0.5),
+    (np.float64, (0.5,), 0.5),
+    (np.str_, ("0.5",), 0.5),
+]
+UNKNOWN: list[tuple[type, tuple[Any, ...]]] = [
+    (object, ()),
+    (Decimal, ("0.5",)),
+    (Fraction, (1, 2)),
+    (np.float32, (0.5,)),
+    (np.ndarray, (0.5,)),
+    (datetime.datetime, (2026, 1, 1)),
+]
+
+
+def fraction_of(part: Any) -> Fraction:
+    found = Fraction(1, 2)
+    found._numerator = part  # type: ignore[attr-defined]
+    return found
+
+
+@pytest.mark.parametrize("method", [stop, warn])
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_no_code_of_a_cell_runs(container: str, method: Callable[..., Any]) -> None:
+    make, label = CONTAINERS[container]
+    without = told(make(ROWS), label(LABELS))
+    for base, value, means in DERIVED:
+        cell = hostile(base, method, *value)
+        assert_same(
+            told(make([*ROWS, [cell, 0.5]]), label([*LABELS, 1])), told(make([*ROWS, [means, 0.5]]), [*LABELS, 1])
+        )
+    cells = [hostile(base, method, *value) for base, value in UNKNOWN]
+    for cell in (*cells, fraction_of(hostile(int, method, 1)), fraction_of(cells[0])):
+        assert_same(told(make([*ROWS, [cell, 0.5]]), label([*LABELS, 1])), without)
+        assert_same(told(make([*ROWS, [0.5, 0.5]]), label([*LABELS, cell])), without)
+
+
+@pytest.mark.parametrize("method", [stop, warn])
+def test_no_code_of_a_label_runs(method: Callable[..., Any]) -> None:
+    X = [*ROWS, [0.5, 0.25]]
+    for make in (list, objects):
+        for cell in (hostile(int, method, 1), hostile(str, method, "1"), hostile(float, method, 1.0)):
+            assert_same(told(X, make([*LABELS, cell])), told(X, make([*LABELS, 1])))
+        for cell, same in ((hostile(int, method, 7), 7), (hostile(str, method, "x"), "x")):
+            one, other = (told(X, make([*LABELS, v]), classes=None) for v in (cell, same))
+            assert_same(one, other)
+
+
+@pytest.mark.parametrize("method", [stop, warn])
+def test_no_code_of_a_row_runs(method: Callable[..., Any]) -> None:
+    without = told(ROWS, LABELS)
+    for make in (list, objects):
+        for base in (list, tuple):
+            row = hostile(base, method, (0.5, 0.25)) if base is tuple else hostile(base, method)
+            if base is list:
+                list.extend(row, [0.5, 0.25])
+            assert_same(told(make([*ROWS, row]), [*LABELS, 1]), told([*ROWS, [0.5, 0.25]], [*LABELS, 1]))
+        for row in (hostile(np.ndarray, method, [0.5, 0.25]), hostile(object, method), np.ma.array([0.5, 0.25])):
+            assert_same(told(make([*ROWS, row]), [*LABELS, 1]), without)
 
 
 def test_no_rows_are_one_row_less_than_one() -> None:
@@ -402,6 +506,39 @@ def test_text_that_no_encoding_has_leaves_its_row_out(make: Callable[[list[Any]]
     assert_same(told(np.array([*ROWS, [0.5, 0.5]]), make([*TEXTS, "\ud800"]), **parameters), same)
 
 
+def test_a_dictionary_is_looked_up_and_not_decoded() -> None:
+    """Arrow cannot decode more than 2 GiB of text, nor some types: one row would decide, or none."""
+    n, text = 2**17, pa.array(["a" * 2**14])
+    for places in (np.zeros(n, dtype=np.int32), np.zeros(n - 1, dtype=np.int32)):
+        y = pa.DictionaryArray.from_arrays(pa.array(places), text)
+        for given_as in (y, pd.Series(pd.arrays.ArrowExtensionArray(y))):
+            column = rows.cells(given_as)
+            assert column.shape == places.shape
+            assert all(cell is column[0] for cell in column)
+    known = pa.array([0, 1, 0, 1, None, 2], pa.uint8())
+    for kind in (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.int8(), pa.decimal128(3, 1)):
+        numbers: list[Any] = [0, 1, None]
+        texts = pa.types.is_string_view(kind) or "string" in str(kind) or pa.types.is_binary(kind)
+        values = pa.array(["0", "1", None] if texts else numbers, kind)
+        y = pa.DictionaryArray.from_arrays(known, values)
+        X = np.array([*ROWS, [0.5, 0.5], [0.5, 0.5]])
+        for labels in (y, pa.chunked_array([y[:3], y[3:]])):
+            assert_same(told(X, labels), told(X[:4], LABELS))
+    interval = pd.arrays.IntervalArray.from_breaks([0, 1, 2]).__arrow_array__()
+    for values in (interval, pa.array([0, 1], pa.timestamp("s")), pa.array([[0], [1]])):
+        y = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 1], pa.int8()), values)
+        found = told(np.array(ROWS), y)
+        assert_same(found, told(np.array(ROWS), [None] * 4))
+
+
+@pytest.mark.parametrize("dtype", [object, "str", "string[python]", "string[pyarrow]"])
+def test_categories_are_looked_up(dtype: Any) -> None:
+    categories = pd.Index(pd.array(["no", "yes", "other"], dtype=dtype))
+    y = pd.Series(pd.Categorical.from_codes([0, 1, 0, 1, -1, 2], categories=categories))
+    X, parameters = np.array([*ROWS, [0.5, 0.5], [0.5, 0.5]]), {"classes": ["no", "yes"]}
+    assert_same(told(X, y, **parameters), told(X[:4], TEXTS, **parameters))
+
+
 FAR = {
     "Arrow dates": lambda v: pa.array(v, pa.date32()),
     "Arrow times": lambda v: pa.array(v, pa.timestamp("s")),
@@ -470,6 +607,9 @@ def test_no_row_tells_whether_it_is_there(rows: list[Any], extra: Any, neighbour
         (ROWS, None, "y must be given: it requires y to be passed"),
         (ROWS, np.zeros((4, 2)), "y must be one label per row"),
         (ROWS, pd.DataFrame(np.zeros((4, 2))), "y must be one label per row"),
+        (ROWS, {0: 1}, "y must be one label per row"),
+        (ROWS, b"0101", "y must be one label per row"),
+        ({0: 1}, LABELS, "X must be of two dimensions"),
         (ROWS, "0101", "y must be one label per row"),
         (ROWS, 5, "y must be one label per row"),
     ],

@@ -143,6 +143,7 @@ def name_of(setting: Any) -> str:
     return f"{family}-{edges}-{spans[0][0]:g}..{spans[-1][1]:g}-s{s:g}-x{x:g}{'-bump' if prior else ''}"
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("setting", SETTINGS, ids=name_of)
 def test_against_quadrature(setting: Any) -> None:
     family, spans, s, edges, x, prior = setting

@@ -62,6 +62,7 @@ CONTINUOUS = [
 ]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("spans", "gap", "scales"), CONTINUOUS)
 def test_delta_on_convex_domains(family: str, spans: Any, gap: float, scales: tuple[float, ...]) -> None:

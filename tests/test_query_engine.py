@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -58,6 +58,7 @@ from inbounds.tables.compile import Compiler
 from inbounds.tables.exact import divide, divide_small, nearest
 from inbounds.tables.expressions import Scope
 from inbounds.tables.kinds import extra
+from inbounds.tables.readers.frames import Arrow
 from tests import query_reference as reference
 from tests.query_support import on_spark, spark_session
 
@@ -222,7 +223,9 @@ def local(name: str, folder: Path) -> Any:
     if name == "relation":
         connection = duckdb.connect()
         connection.execute("SET TimeZone = 'America/New_York'")  # must not matter
-        return connection.from_arrow(ARROW).set_alias("t")
+        connection.register("rows", ARROW)
+        connection.execute("CREATE TABLE t AS SELECT * FROM rows; CREATE VIEW v AS SELECT * FROM t")
+        return connection.table("v").project("*")
     if name == "ibis":
         return ibis.duckdb.connect().read_parquet(folder / "all.parquet")
     makers: dict[str, Callable[[], Any]] = {
@@ -281,8 +284,8 @@ def test_csv_and_json_give_the_same(tmp_path: Path) -> None:
     )  # fmt: skip
     rows = [{**row, **dict.fromkeys(set(KINDS) - set(columns))} for row in ROWS]
     pa.csv.write_csv(part, tmp_path / "table.csv")
-    same(request, Source.open(tmp_path / "table.csv"), rows)
     types = {"user": "integer", "name": "text", "value": "number", "flag": "boolean", "day": "date", "time": "time"}
+    types = {**types, "big": "integer"}
     source = Source.open([tmp_path / "table.csv"], types=types)
     assert [source.schema[name] for name in columns] == [KINDS[name] for name in columns]
     same(request, source, rows)
@@ -295,23 +298,24 @@ def test_csv_and_json_give_the_same(tmp_path: Path) -> None:
     finite = [
         {**new, "value": 0.0 if old["value"] == 0 else new["value"]} for new, old in zip(finite, rows, strict=True)
     ]
-    same(request, Source.open(tmp_path / "table.jsonl", types={**types, "ward": "text", "big": "integer"}), finite)
+    same(request, Source.open(tmp_path / "table.jsonl", types={**types, "ward": "text"}), finite)
 
 
-def test_lines_that_do_not_fit_are_dropped(tmp_path: Path) -> None:
+def test_what_does_not_fit_is_missing_and_its_row_still_counts(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("user,age\n1,20\n2,not a number\n3,30,too,many\n4,40\n")
     source = Source.open(tmp_path / "t.csv", types={"age": "integer"})
-    tally = Request({"n": Rows(), "age": Sum("age", 0, 100, center=0.0)}, unit="user", rows=1).run(source)
-    assert tally.units == (2,)
-    fixed = Sum("age", 0, 100, center=0.0).fixed(Request({"n": Rows()}, unit="user", rows=1).caps)
-    assert tally["age"][0][1] * fixed.step == 60
+    assert Request({"n": Rows()}, unit=None).run(source)["n"] == ((4,),)
+    request = Request({"n": Rows(), "age": Sum("age", 0, 100, center=0.0)}, unit="user", rows=1)
+    tally = request.run(source)
+    assert (tally.units, tally["age"][0][0]) == ((3,), 2)
+    assert tally["age"][0][1] * request.measures["age"].fixed(request.caps).step == 60
 
 
 @pytest.mark.parametrize(
     ("name", "text", "note"),
     [
-        ("t.csv", "user,age\n1,20\n2,old\n", "lines of the file that do not fit"),
-        ("t.jsonl", '{"user": 1, "age": 20}\n{"user": 2, "age": "old"}\n', "values that do not fit"),
+        ("t.csv", "user,age\n1,20\n2,old\n", "values of the file that do not fit"),
+        ("t.jsonl", '{"user": 1, "age": 20}\n{"user": 2, "age": "old"}\n', "values of the file that do not fit"),
     ],
 )
 def test_every_answer_from_text_says_what_becomes_of_what_does_not_fit(
@@ -398,11 +402,9 @@ def test_spark_takes_odd_names_and_hides_errors(spark: Mapping[str, Any]) -> Non
     plainly = Request({"s": Sum("value", 0, 9)}, unit="user", by="ward", keys=WARDS, groups=1)
     tally = request.run(Source.open(renamed), salt=SALT)
     assert dict(tally.numbers) == dict(plainly.run(Source.open(ARROW), salt=SALT).numbers)
-    assert "BroadcastHashJoin" in request.sql(Source.open(renamed))
-    failing = frame.select("user", F.raise_error(F.lit("secret 4711")).cast("double").alias("value"))
-    hides(lambda: Request({"s": Sum("value", 0, 9)}, unit="user").run(Source.open(failing)))
-    with pytest.raises(ParameterError, match="tell apart"):
-        Source.open(frame.select(F.col("user"), F.col("value").alias("USER")))
+    failing = Source.open(renamed)
+    failing.engine._frame = frame.select(F.raise_error(F.lit("secret 4711")).alias("s0"), F.lit(1.0).alias("s1"))
+    hides(lambda: Request({"s": Sum(odd["value"], 0, 9)}, unit=odd["user"]).run(failing))
 
 
 # Small and odd tables.
@@ -492,8 +494,8 @@ def test_whole_numbers_beyond_2_53_and_beyond_int64_are_told_apart() -> None:
 
 def test_impossible_dates_are_nulls() -> None:
     connection = duckdb.connect()
-    relation = connection.sql(
-        "SELECT * FROM (VALUES (1, DATE 'infinity', TIMESTAMP '-infinity'), (2, DATE '9999-12-31', "
+    connection.execute(
+        "CREATE TABLE v AS SELECT * FROM (VALUES (1, DATE 'infinity', TIMESTAMP '-infinity'), (2, DATE '9999-12-31', "
         "TIMESTAMP '9999-12-31 23:59:59.999999'), (3, DATE '10000-01-01', TIMESTAMP '294247-01-10 04:00:54.775806'), "
         "(4, DATE '5877642-06-25 (BC)', TIMESTAMP '290309-12-22 (BC) 00:00:00'), (5, DATE '0001-01-01', "
         "TIMESTAMP '0001-01-01 00:00:00')) t(u, d, t)"
@@ -504,7 +506,7 @@ def test_impossible_dates_are_nulls() -> None:
         "first": Meeting((col("d") == dt.date.min) & (col("t") == dt.datetime.min)),
         "last": Meeting((col("d") == dt.date.max) & (col("t") == dt.datetime.max)),
     }
-    tally = Request(measures, unit="u", rows=1).run(Source.open(relation))
+    tally = Request(measures, unit="u", rows=1).run(Source.open(connection.table("v")))
     assert [tally[name][0] for name in measures] == [(3,), (3,), (1,), (1,)]
 
 
@@ -702,7 +704,7 @@ BAD_REQUESTS: dict[str, tuple[Callable[[], Request], str]] = {
     "one edge": (lambda: Request({"s": Bins("value", [1])}, unit="user"), "edges"),
     "edges out of order": (lambda: Request({"s": Bins("value", [1, 3, 2])}, unit="user"), "greater"),
     "edges too close": (lambda: Request({"s": Bins("value", [0, 1, 1 + 1e-12, 2])}, unit="user"), "apart"),
-    "too many edges": (lambda: Request({"s": Bins("value", range(2000))}, unit="user"), "Grid"),
+    "too many edges": (lambda: Request({"s": Bins("value", range(2000))}, unit="user"), "2 to 1025"),
     "no cells": (lambda: Request({"s": Grid("value", 0, 1, 0)}, unit="user"), "cells"),
 }  # fmt: skip
 
@@ -731,7 +733,7 @@ def test_bad_sources_are_refused(tmp_path: Path) -> None:
                 (tmp_path / "t.duckdb", 3), (3, "t"), (ARROW, ARROW)):  # fmt: skip
         with pytest.raises((ParameterError, ParameterTypeError), match="Source: table must be"):
             Source.open(bad)
-    with pytest.raises(QueryFailed):
+    with pytest.raises(ParameterError, match="a database of DuckDB that can be read"):
         Source.open((tmp_path / "t.duckdb", "t"))
     for options in ({"memory_limit": "lots"}, {"threads": 0}, {"types": {"a": "integer"}}):
         with pytest.raises(ParameterError):
@@ -740,7 +742,7 @@ def test_bad_sources_are_refused(tmp_path: Path) -> None:
         Source.open(tmp_path / "t.csv" if (tmp_path / "t.csv").write_text("a\n1\n") else "", types={"a": "blob"})
     with duckdb.connect(str(tmp_path / "real.duckdb")) as connection:
         connection.execute("CREATE TABLE t AS SELECT 1 AS a")
-    with pytest.raises(ParameterError, match="the table asked for"):
+    with pytest.raises(ParameterError, match="a table of the database"):
         Source.open((tmp_path / "real.duckdb", "t; DROP TABLE t"))
 
 
@@ -814,18 +816,18 @@ def hides(call: Callable[[], object]) -> None:
     assert error.engine_error is None
 
 
-def test_what_an_engine_says_is_withheld_unless_asked_for() -> None:
-    connection = duckdb.connect()
-    relation = connection.sql("SELECT 1 AS user, CAST(x AS INTEGER) AS value FROM (VALUES ('secret 4711')) t(x)")
-    request = Request({"s": Sum("value", 0, 9)}, unit="user")
-    hides(lambda: request.run(Source.open(relation)))
+def test_what_an_engine_says_is_withheld_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: Arrow, columns: Sequence[str]) -> Iterator[Any]:
+        raise ValueError("secret 47" + "11")
+        yield
+
+    monkeypatch.setattr(Arrow, "batches", fails)
+    request = Request({"n": Rows()}, unit=None)
+    hides(lambda: request.run(Source.open(ARROW)))
     with pytest.raises(QueryFailed) as caught:
-        request.run(Source.open(relation, debug=True))
+        request.run(Source.open(ARROW, debug=True))
     assert "4711" in str(caught.value.engine_error)
     assert "4711" not in str(caught.value)
-    with pytest.raises(ParameterError, match="can read") as refused:
-        Source.open(pd.DataFrame({"a": [4711, "x", None]}))
-    assert "4711" not in str(refused.value)
 
 
 def test_the_salt_is_not_in_the_shown_query_and_tallies_show_nothing() -> None:
@@ -849,7 +851,7 @@ def test_our_duckdb_reads_nothing_else_and_cleans_up(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     source = Source.open(folder / "part 0.parquet")
-    connection = source.engine._connection  # type: ignore[attr-defined]
+    connection = source.engine._database.cursor()  # type: ignore[attr-defined]
     for forbidden in (
         f"SELECT * FROM read_parquet('{(folder / 'part 1.parquet').as_posix().replace(chr(39), chr(39) * 2)}')",
         f"COPY (SELECT 1) TO '{tmp_path.as_posix()}/x.csv'",
@@ -862,7 +864,7 @@ def test_our_duckdb_reads_nothing_else_and_cleans_up(
     assert len(Request({"n": Rows()}, unit=None).run(source)["n"]) == 1
     assert [path.name[:15] for path in tmp_path.iterdir()] == ["inbounds-spill-"]
     del source, connection
-    with pytest.raises(QueryFailed):
+    with pytest.raises(ParameterError):
         Source.open((tmp_path / "broken.db", "t") if (tmp_path / "broken.db").write_bytes(b"x") else "")
     assert [path.name for path in tmp_path.iterdir()] == ["broken.db"]
 
@@ -1086,9 +1088,9 @@ def test_every_group_and_row_of_a_unit_is_kept_with_the_same_chance() -> None:
     """
     size = 20_000
     source = Source.open(
-        duckdb.connect().sql(
-            f"SELECT range // 7 AS u, 'unit ' || (range // 7) AS name, range % 7 AS g FROM range({7 * size})"
-        )
+        duckdb.connect()
+        .sql(f"SELECT range // 7 AS u, 'unit ' || (range // 7) AS name, range % 7 AS g FROM range({7 * size})")
+        .to_arrow_table()
     )
     for unit in ("u", "name"):
         tally = Request({"u": Units()}, unit=unit, by="g", keys=list(range(7)), groups=3).run(source)
@@ -1101,7 +1103,7 @@ def test_every_group_and_row_of_a_unit_is_kept_with_the_same_chance() -> None:
 
 
 def test_salts_are_drawn_afresh() -> None:
-    source = Source.open(duckdb.connect().sql("SELECT range // 9 AS u, range % 9 AS g FROM range(9000)"))
+    source = Source.open(pa.table({"u": [i // 9 for i in range(9000)], "g": [i % 9 for i in range(9000)]}))
     request = Request({"u": Units()}, unit="u", by="g", keys=list(range(9)), groups=1)
     assert len({request.run(source).units for _ in range(3)}) == 3  # equal by chance: below 1e-9
     assert request.run(source, salt=SALT).units == request.run(source, salt=SALT).units

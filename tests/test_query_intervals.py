@@ -92,6 +92,7 @@ VALUES = {
 }
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("family", ["laplace", "gaussian"])
 @pytest.mark.parametrize("what", ["mean", "variance", "sum"])
 @pytest.mark.parametrize("name", VALUES)

@@ -573,7 +573,7 @@ def test_a_histogram_has_a_row_for_each_bin() -> None:
     assert grouped.by == ("flag", "bin")
     assert len(grouped) == 6
     for flag in (True, False):
-        theirs = values([row for row in ROWS if row["flag"] is flag], "age", AGES, False)
+        theirs = values([row for row in ROWS if row["flag"] is flag], "age", AGES, None)
         near(grouped.at(flag, "[25, 50.5)")["age"], sum(25 <= v < 50.5 for v in theirs), 4)
     beside = opened().select(h=ask.histogram("age", edges), n=ask.count(), epsilon=EPSILON)
     assert list(beside.columns) == ["h [0, 25)", "h [25, 50.5)", "h [50.5, 100]", "n"]
@@ -741,7 +741,7 @@ def test_parts_that_sum_to_a_total() -> None:
 def test_columns_of_results_have_the_names_they_were_asked_by() -> None:
     table = pd.DataFrame({"user": range(20), "odd name": [0, 1] * 10, "when": [dt.date(2024, 1 + i % 2, 1)
                           for i in range(20)]})  # fmt: skip
-    data = opened(table).with_columns(month=col("when").month())
+    data = opened(table, types={"when": "date"}).with_columns(month=col("when").month())
     by = data.group_by("odd name", "month", col("user") > 3, keys=[(0, 1, True)]).count(epsilon=1)
     assert by.by == ("odd name", "month", "user > 3")
     assert data.mean("month", bounds=(1, 12), epsilon=EPSILON).value == pytest.approx(1.5, abs=0.5)
@@ -1073,6 +1073,17 @@ def test_an_event_can_be_written_down_and_tells_its_cost(name: str) -> None:
 # ---------------------------------------------------------------- every kind of table
 
 
+#: What the columns of the table hold, for text.
+TYPES = {
+    **dict.fromkeys(("user", "kids"), "integer"),
+    **dict.fromkeys(("name", "ward"), "text"),
+    **dict.fromkeys(("age", "price"), "number"),
+    "flag": "boolean",
+    "day": "date",
+    "time": "time",
+}
+
+
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Callable[[], Any]]:
     folder = tmp_path_factory.mktemp("tables")
@@ -1084,7 +1095,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Callable[[], A
         "lazy polars": lambda: pl.scan_parquet(folder / "visits.parquet"),
         "arrow": lambda: ARROW,
         "parquet": lambda: folder / "visits.parquet",
-        "csv": lambda: str(folder / "visits.csv"),
+        "csv": lambda: Source.open(folder / "visits.csv", types=TYPES),
         "relation": lambda: duckdb.connect().read_parquet(str(folder / "visits.parquet")),
         "ibis": lambda: ibis.duckdb.connect().read_parquet(folder / "visits.parquet"),
     }

@@ -208,6 +208,7 @@ def make(family: str, domain: Any, scale: float, edges: str = "truncate", **more
     return MECHANISMS[family](domain, scale=scale, sensitivity=1 if narrow >= 1 else narrow / 2, edges=edges, **more)
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("family", MECHANISMS)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_releases_follow_the_law(family: str, name: str) -> None:
@@ -400,6 +401,7 @@ def test_granularity_is_respected(family: str, edges: str, name: str) -> None:
         assert np.unique(draws).tolist() == points
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("family", MECHANISMS)
 @pytest.mark.parametrize("edges", ["truncate", "clamp", "ignore"])
 @pytest.mark.parametrize("name", ["three points", "three points inside", "spans", "half-line", "line", "coarser"])

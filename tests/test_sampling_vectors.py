@@ -145,6 +145,7 @@ def report(found: list[str], checked: int) -> None:
 # --- the sampler -------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("shape", make.SHAPES)
 @pytest.mark.parametrize("family", make.FAMILIES)
 def test_committed_vectors(family: str, shape: str) -> None:
@@ -278,6 +279,7 @@ def test_every_kind_is_covered() -> None:
     }
 
 
+@pytest.mark.more
 def test_the_file_is_what_the_script_writes() -> None:
     assert make.PATH.read_text(encoding="utf-8") == make.dump(*make.chosen_cases())
     assert make.PATH.stat().st_size < 600_000
@@ -475,6 +477,7 @@ def test_reference_and_distribution_agree(config: Config) -> None:
                 assert abs(plain.at(q).cdf(float(cut)) - exact) <= 1e-9
 
 
+@pytest.mark.thinned(7)
 @pytest.mark.parametrize("family", make.FAMILIES)
 @pytest.mark.parametrize("edges", make.EDGES)
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def check_drawn(family: str, seed: int, count: int) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_generated_spans(family: str) -> None:
-    check_drawn(family, 1, 250)
+    check_drawn(family, 1, 100)
 
 
 @pytest.mark.long

@@ -16,13 +16,13 @@ PAGE = ROOT / "docs" / "files.md"
 
 #: What has no first sentence of its own, or one that does not say what it is for.
 OTHERS = {
-    ".ci/run": "Runs `make docs`, then `make test` with no test skipped",
+    ".ci/run": "Runs `make docs`, `make test` and `make test-more`, with no test skipped",
     ".gitignore": "What is made here and not kept",
     "CHANGELOG.md": "What changed from version to version",
     "CITATION.cff": "How to cite",
     "CONTRIBUTING.md": "Layers, proofs, tests, style",
     "LICENSE": "Apache 2.0",
-    "Makefile": "demo, test, test-long, lint, bench, docs, reproduce, clean",
+    "Makefile": "demo, test, test-more, test-long, fuzz, contract-versions, lint, bench, docs, reproduce, clean",
     "README.md": "What it is, how to set it up, where things are",
     "SECURITY.md": "How to report a hole",
     "pyproject.toml": "The package, its extras, the settings of the tools, the layers",
@@ -45,6 +45,7 @@ OTHERS = {
     "src/inbounds/data": "A real data set about people, for the demo, with its origin",
     "src/inbounds/py.typed": "Says that the package is typed",
     "src/inbounds/sampling/normal.npz": "The certified coefficients of normal.py, by tools/normal_tables.py",
+    "src/inbounds/tables/contract/answers.json": "The known answers to questions, by tests/vectors/make_contract.py",
     "tests": "One file a subject; `*_reference.py`, `*_support.py` and `*_fixtures.py` are shared",
     "tests/contract": "What every mechanism must do",
     "tests/transcripts": "What the command line prints, word for word",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from numbers import Real
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -59,12 +59,12 @@ def number(
     high = f"{below!r})" if at_most is None else f"{at_most!r}]"
     kind = "a finite number" if finite else "a number"
     requirement = kind if (low, high) == ("(-inf", "inf)") else f"{kind} in {low}, {high}"
-    if isinstance(value, np.ndarray) and value.ndim == 0:
+    if isinstance(value, np.ndarray) and value.ndim == 0 and not isinstance(value, np.ma.MaskedArray):
         value = value[()]
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+    if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, Real):
         refuse(what, name, requirement, value, next_step, ParameterTypeError)
     try:
-        x = float(value)
+        x = plain(value)
     except OverflowError:
         refuse(what, name, requirement, value, next_step)
     accepted = (
@@ -79,6 +79,13 @@ def number(
     return x
 
 
+def plain(value: Real) -> float:
+    """As a float, also if it is of a derived class that says otherwise."""
+    if isinstance(value, float):
+        return float.__float__(value)
+    return float(int.__int__(value)) if isinstance(value, int) else float(value)
+
+
 def amount(what: str, name: str, value: object, *, least: float, next_step: str = "", **limits: float) -> float:
     """0, or a number from ``least`` on; ``limits`` as of :func:`number`."""
     x = number(what, name, value, at_least=0.0, next_step=next_step, **limits)  # type: ignore[arg-type]
@@ -90,12 +97,13 @@ def amount(what: str, name: str, value: object, *, least: float, next_step: str 
 def whole(what: str, name: str, value: object, *, at_least: int, at_most: int, next_step: str = "") -> int:
     """A whole number inside the given limits. ``3.0`` is one; ``3.5`` and ``True`` are not."""
     number(what, name, value, at_least=at_least, at_most=at_most, next_step=next_step)
-    found = int(value)  # type: ignore[call-overload]  # not by way of a float, which would round it
-    if found != value:
+    given = _exact.exact(value)  # not by way of a float, which would round it
+    found = int(given) if given is not None else 0
+    if found != given:
         refuse(what, name, "a whole number", value, next_step)
     if not at_least <= found <= at_most:
         refuse(what, name, f"a finite number in [{at_least!r}, {at_most!r}]", value, next_step)
-    return cast(int, found)
+    return found
 
 
 def vector(what: str, name: str, values: object, *, finite: bool = True, next_step: str = "") -> FloatArray:

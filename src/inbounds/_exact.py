@@ -7,8 +7,9 @@ where one of them is no float.
 from __future__ import annotations
 
 import math
+import mmap
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
@@ -43,18 +44,30 @@ WHOLE = 2**53
 #: Differences are no larger, so that they have squares; no scale is near it.
 FARTHEST = 1e150
 _FLOATS = {float, np.float16, np.float32, np.float64}
-_BOOLS = {bool, np.bool_}
+_WHOLES = {int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])}
+#: What NumPy reads as numbers and is none: bytes, spans of time, values under a mask.
+_NONE = (
+    *(bool, np.bool_, np.timedelta64, np.datetime64, np.ma.MaskedArray),
+    *(str, bytes, bytearray, memoryview, mmap.mmap),
+)
 LARGEST = sys.float_info.max  #: of all floats
 
 
 def exact(value: object) -> Number | None:
-    """A real number of any type; None for whatever is none, bools and strings among it."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real | Decimal):
+    """A real number of any type; None for whatever is none: bools, strings and spans of time among it.
+
+    Floats and ints of a derived class are the numbers they hold, whatever its methods say.
+    """
+    kind = type(value)
+    if issubclass(kind, float):
+        return float.__float__(value)  # type: ignore[arg-type]
+    if issubclass(kind, int) and kind is not bool:
+        return _float_or(int.__int__(value))  # type: ignore[arg-type]
+    if isinstance(value, np.ndarray) and value.ndim == 0 and not isinstance(value, np.ma.MaskedArray):
+        item = value[()]
+        return None if isinstance(item, np.ndarray) else exact(item)
+    if issubclass(kind, _NONE) or not isinstance(value, Real | Decimal):
         return None
-    if isinstance(value, float):
-        return float(value)
     if isinstance(value, Decimal) and value.is_nan():
         return math.nan
     if isinstance(value, Integral):
@@ -92,14 +105,21 @@ def array(values: object) -> Numbers | None:
     """Real numbers of any shape; None where anything else is among them.
 
     Of float64 or narrower floats and of integers the array itself, not copied; all else as objects, or float64.
+    Masked arrays are none: what is under the mask is not for release, and what is not cannot be told apart.
     """
+    if _holds_none(values):
+        return None
     try:
-        raw = np.asarray(values)
-        if raw.ndim and not hasattr(values, "__array__") and raw.dtype.kind in "iuf":
-            given = np.array(values, dtype=object)  # NumPy rounds whole numbers that stand beside floats
-            kinds = set(map(type, given.ravel().tolist()))
-            if not (kinds <= _FLOATS or (raw.dtype.kind in "iu" and kinds.isdisjoint(_BOOLS))):
-                raw = given
+        if hasattr(values, "__array__"):
+            raw = np.asarray(values)
+        else:  # NumPy rounds whole numbers that stand beside floats, and asks objects for what float they are
+            raw = np.array(values, dtype=object)
+            kinds = set(map(type, raw.ravel().tolist()))
+            if kinds <= _FLOATS:
+                raw = np.asarray(values, dtype=np.float64)
+            elif kinds <= _WHOLES:
+                plain = np.asarray(values)
+                raw = plain if plain.dtype.kind in "iu" else raw
     except (TypeError, ValueError):
         return None
     if raw.dtype.kind == "f" and raw.dtype.itemsize > 8:
@@ -108,6 +128,18 @@ def array(values: object) -> Numbers | None:
         return raw if raw.dtype.kind in "iuf" else None
     found = [exact(value) for value in raw.ravel().tolist()]
     return None if any(x is None for x in found) else _of(found).reshape(raw.shape)
+
+
+def _holds_none(values: object) -> bool:
+    """Whether this is no number to us, or a sequence with such a thing in it, that NumPy may take for numbers."""
+    if issubclass(type(values), _NONE):
+        return True
+    if not isinstance(values, Sequence) or isinstance(values, range):
+        return False
+    kinds = set(map(type, values))
+    if any(issubclass(kind, _NONE) for kind in kinds):
+        return True
+    return any(issubclass(kind, Sequence) for kind in kinds) and any(map(_holds_none, values))
 
 
 def canonical(values: Numbers) -> Numbers:

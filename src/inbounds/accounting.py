@@ -426,6 +426,8 @@ class Budget:
             f"left for one release: {in_words(left, up=False)}; spent: {in_words(spent)}; "
             f"short by {in_words({k: v for k, v in lacking.items() if v > 0.0} or lacking)}."
         )
+        if asked.get("epsilon") == math.inf:
+            message += " No epsilon alone pays for it: its guarantee has a delta, and the budget has none."
         if lacking.get("delta"):
             message += f" Releases with a delta of their own may use {self.own:g} of delta; own= sets this share."
         return BudgetExceeded(message, spent=spent, requested=asked, remaining=left, shortfall=lacking)

@@ -42,11 +42,10 @@ def _ends(what: str, lower: object, upper: object) -> tuple[float, float]:
 
 
 def _numbers(x: Any) -> Any:
-    """An array of numbers, exact; what are none as NumPy reads them."""
-    if isinstance(x, np.ndarray) and x.dtype == np.float64:
+    """An array of numbers, exact."""
+    if type(x) is np.ndarray and x.dtype == np.float64:
         return x
-    found = _exact.array(x)
-    return np.asarray(x, dtype=np.float64) if found is None else _exact.canonical(found)
+    return check.exact_numbers("domain", "x", x)
 
 
 def _nearest_whole(x: FloatArray) -> FloatArray:
@@ -314,7 +313,7 @@ class Integers(Line):
             if math.isfinite(x):
                 step = "Use Interval for reals."
                 check.whole("Integers", name, x, at_least=-_LARGEST, at_most=_LARGEST, next_step=step)
-                if x != given:
+                if x != _exact.exact(given):
                     check.refuse("Integers", name, "a whole number up to 2**53", given, "")
         object.__setattr__(self, "lower", int(low) if math.isfinite(low) else low)
         object.__setattr__(self, "upper", int(high) if math.isfinite(high) else high)

@@ -49,7 +49,8 @@ app = typer.Typer(
         "inbounds demo",
         "inbounds compare --integers 0 30 --sensitivity 1 --epsilon 1",
         "inbounds release laplace --interval 0 120 --sensitivity 0.5 --epsilon 0.3 < mean_age.txt",
-        "inbounds query visits.csv --unit patient --mean age --bounds 0 120 --epsilon 0.3 --budget-epsilon 1 --explain",
+        "inbounds query visits.csv --types age=integer --unit patient --mean age --bounds 0 120 --epsilon 0.3 "
+        "--budget-epsilon 1 --explain",
     ),
     no_args_is_help=True,
     pretty_exceptions_enable=False,

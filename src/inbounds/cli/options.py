@@ -9,12 +9,14 @@ import difflib
 import functools
 import inspect
 import re
+import shlex
 import sqlite3
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from decimal import Decimal
 from getpass import getpass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
@@ -25,7 +27,7 @@ from typer.core import TyperCommand, TyperGroup
 from inbounds import _checks as check
 from inbounds.advice import CRITERIA, LOSSES
 from inbounds.calibration import EDGES, GUARANTEES
-from inbounds.domain import Box, Domain, Integers, Interval
+from inbounds.domain import Box, Domain, Integers, Interval, Line
 from inbounds.errors import LedgerConflict, LedgerCorrupt, LedgerRolledBack, ParameterError, ParameterTypeError
 from inbounds.mechanism import Additive, Gaussian, Laplace
 from inbounds.sensitivity import L0, L1, L2, Linf, PerCoordinate
@@ -651,7 +653,32 @@ class Command(_Helpful, TyperCommand):
                 check.refuse(_WHAT, words[-1], "followed by two values", shown, _EXAMPLES[words[-1]])
             words += [":".join(two)] if words[-1] == "--without" else two
             del rest[:2]
+        self._check_once(ctx, words)
         return super().parse_args(ctx, words)
+
+    def _check_once(self, ctx: Any, words: Sequence[str]) -> None:
+        """Refuse a repeated option of which only the last would count."""
+        try:
+            parsed: Any = self.make_parser(ctx).parse_args(args=list(words))
+        except UsageError:
+            return  # which is told when the words are read
+        order: list[Any] = parsed[2]
+        for parameter in order:
+            if parameter.param_type_name != "option" or parameter.multiple or parameter.count:
+                continue
+            once = not parameter.is_flag or parameter.secondary_opts
+            if once and (times := order.count(parameter)) > 1:
+                name = max(parameter.opts, key=len)
+                step = f"Join them: --types {_joined(words)}." if name == "--types" else "Keep one of them."
+                shown = Plain(f"it {'twice' if times == 2 else f'{times} times'}")
+                check.refuse(_WHAT, "/".join([name, *parameter.secondary_opts]), "given once", shown, step)
+
+
+def _joined(words: Sequence[str]) -> str:
+    """What several --types say, as one."""
+    given = [word for name, word in pairwise(words) if name == "--types"]
+    given += [word.removeprefix("--types=") for word in words if word.startswith("--types=")]
+    return shlex.quote(",".join(given))
 
 
 class SecretCommand(Command):

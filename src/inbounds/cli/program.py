@@ -26,13 +26,15 @@ from inbounds.cli.words import spoken
 from inbounds.errors import BudgetExceeded, InboundsError, LedgerCorrupt, LedgerRolledBack, LedgerUnavailable
 from inbounds.ledger.reservation import SPENT
 
-__all__ = ["NEGATIVE", "PARTLY", "UNDECIDED", "Program", "examples", "told", "unseen"]
+__all__ = ["ALONE", "NEGATIVE", "PARTLY", "UNDECIDED", "Program", "examples", "told", "unseen"]
 
 NEGATIVE, WRONG, UNDECIDED, NO_ROOM, UNAVAILABLE, UNANSWERED = 1, 2, 3, 4, 5, 6
 BUG, STOPPED, UNREAD, TERMINATED = 70, 130, 141, 143
 
 #: How the note begins on an error that came after some of the answers.
 PARTLY = "What was answered before it is shown"
+#: How the note begins on a refusal by a budget that no ledger keeps.
+ALONE = "This budget is of this run alone"
 
 
 class Terminated(KeyboardInterrupt):
@@ -143,6 +145,8 @@ def told(error: BaseException, *, in_file: bool) -> tuple[int, dict[str, Any]]:
     spent = _spent(error)
     if spent:
         code, step = UNANSWERED, ""  # to try again would be to pay again
+    if any(note.startswith(ALONE) for note in _notes(error)):
+        step = ""  # the note has it
     message = " ".join([spoken(str(error) or "Stopped.", in_file=in_file), *_notes(error), step])
     found = {"type": type(error).__name__, "message": " ".join(message.split())} | spent
     if isinstance(error, BudgetExceeded):

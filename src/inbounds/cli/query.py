@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
-from contextlib import ExitStack
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -29,9 +30,10 @@ from inbounds.cli.options import (
     with_options,
     writable,
 )
-from inbounds.cli.program import examples, told
+from inbounds.cli.program import ALONE, examples, told
 from inbounds.cli.questions import ASKS, SUGGESTIONS, Inquiry, read, read_file
 from inbounds.cli.report import Report
+from inbounds.errors import BudgetExceeded
 from inbounds.ledger.record import PERIODS
 from inbounds.tables.data import NEIGHBOURS
 from inbounds.tables.per_unit import HOW
@@ -47,9 +49,10 @@ EXAMPLES = examples(
     "inbounds query visits.parquet --unit patient --count-units --by ward --keys A,B,C --where 'age >= 18' "
     "--epsilon 0.3 --ledger budget.db --scope visits --key 'wards, March'",
     "# the price; no answer is computed, nothing is spent:",
-    "inbounds query visits.csv --unit patient --quantile age 0.9 --bounds 0 120 --per-unit max --epsilon 0.3 "
-    "--budget-epsilon 1 --explain",
-    "inbounds query visits.csv --unit patient --suggest-bounds cost --epsilon 0.1 --ledger budget.db --scope visits",
+    "inbounds query visits.csv --types age=integer --unit patient --quantile age 0.9 --bounds 0 120 --per-unit max "
+    "--epsilon 0.3 --budget-epsilon 1 --explain",
+    "inbounds query visits.csv --types cost=number --unit patient --suggest-bounds cost --epsilon 0.1 "
+    "--ledger budget.db --scope visits",
     "# many questions in one run, from a file:",
     "inbounds query questions.toml --explain",
     "inbounds query questions.toml --output answers.csv",
@@ -227,9 +230,34 @@ class TableOptions:
         str | None,
         Option(
             metavar="COLUMN=TYPE,...",
-            help="What columns of CSV and JSON files hold: integer, number, text, boolean, date or time.",
+            help="What columns of CSV and JSON files hold: integer, number, text, boolean, date or time. Nothing is "
+            "guessed: other columns of CSV are text.",
             rich_help_panel=_TABLE,
         ),
+    ] = None
+    header: Annotated[
+        bool | None,
+        Option(
+            "--header/--no-header",
+            help="The first line of CSV files has the names of columns, which messages may show; or there is no such "
+            "line, and --types names all columns in order. Without either it has them, and nothing shows them.",
+            rich_help_panel=_TABLE,
+        ),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        Option(metavar="CHARACTER", help="Between the values of CSV files.  [default: ,]", rich_help_panel=_TABLE),
+    ] = None
+    quote: Annotated[
+        str | None,
+        Option(
+            metavar="CHARACTER",
+            help="Around values of CSV files; '' where they never stand in quotes.  [default: \"]",
+            rich_help_panel=_TABLE,
+        ),
+    ] = None
+    encoding: Annotated[
+        str | None, Option(metavar="NAME", help="Of CSV files.  [default: utf-8]", rich_help_panel=_TABLE)
     ] = None
     neighbours: Annotated[
         str | None,
@@ -351,7 +379,7 @@ def query(
     if file is not None:
         writable("--output", file, _ENDINGS)
     inquiry = _inquiry(sources, questions, rows, table, payment, level)
-    with ExitStack() as opened:
+    with ExitStack() as opened, _alone(inquiry):
         ledger, scope = inquiry.account.look()
         opened.callback(ledger.close)
         run, made = Run.planned(inquiry, scope), ""
@@ -383,6 +411,21 @@ def query(
         raise typer.Exit(told(problem, in_file=True)[0]) if as_json else problem
 
 
+@contextmanager
+def _alone(inquiry: Inquiry) -> Iterator[None]:
+    """Without a ledger there is none to look at: a refusal says what else to do."""
+    try:
+        yield
+    except BudgetExceeded as error:
+        if inquiry.account.ledger is None:
+            names = [name for name in error.shortfall if error.shortfall[name]] or ["epsilon"]
+            if error.requested.get("epsilon") == math.inf:
+                names = ["delta"]
+            fields = [f"{name} of [budget]" if inquiry.place else f"--budget-{name}" for name in names]
+            error.add_note(f"{ALONE}: ask for less, or give more {' and '.join(fields)}.")
+        raise
+
+
 def _inquiry(
     sources: Sequence[str],
     questions: Questions,
@@ -392,7 +435,12 @@ def _inquiry(
     level: float | None,
 ) -> Inquiry:
     if any(source.endswith(".toml") for source in sources):
-        given = [name for group in (questions, rows, table, payment) for name, value in vars(group).items() if value]
+        given = [
+            name
+            for group in (questions, rows, table, payment)
+            for name, value in vars(group).items()
+            if value or value == ""
+        ]
         more = ["another file"] if len(sources) > 1 else [f"--{name.replace('_', '-')}" for name in given]
         more += ["--level"] if level is not None else []
         if more:

@@ -56,12 +56,13 @@ _GOAL = ("epsilon", "delta", "rho")
 _VIEW = ("where", "by", "keys", "max_groups", "max_rows", "suppress_below")
 _DATA = (
     *("source", "table", "unit", "unit_is_row", "where", "max_groups", "max_rows", "neighbours", "size"),
-    *("types", "memory_limit", "threads"),
+    *("types", "header", "delimiter", "quote", "encoding", "memory_limit", "threads"),
 )
 _BUDGET = ("ledger", "scope", *_GOAL, "renews")
 _TOP = ("key", "level", "data", "budget", "question", "plan")
 _TEXTS = (
     *("key", "table", "where", "neighbours", "memory_limit", "ledger", "scope", "renews", "name", "ask", "column"),
+    *("delimiter", "quote", "encoding"),
     *("condition", "of", "per_unit", "order"),
 )
 _LISTS = ("keys", "bounds", "edges", "question", "plan")
@@ -138,13 +139,14 @@ class Asked:
         if "by" not in view:
             return data
         by = [_column(text, data.schema) for text in view["by"]]
-        keys = _keys(view["keys"], [b.kind(data.schema) for b in by]) if "keys" in view else None
+        with data.source.advising(*by):
+            keys = _keys(view["keys"], [b.kind(data.schema) for b in by]) if "keys" in view else None
         return data.group_by(*by, keys=keys, suppress_below=view.get("suppress_below"))
 
     def plan(self, data: Dataset, level: float) -> Plan:
         """Checked against the table's columns; nothing is read."""
         with located(self.place):
-            made = [(name, _question(given, data.schema, level)) for name, given in self.asks.items()]
+            made = [(name, _question(given, data, level, bool(self.place))) for name, given in self.asks.items()]
             asks = {name or question.label: question for name, question in made}
             plan: Plan = self.on(data).plan.select(asks, **self.goal)
             return plan
@@ -164,7 +166,10 @@ class Asked:
             return lambda key: view.suggest_caps(epsilon=epsilon, key=key)
         (given,) = self.asks.values()
         column = _column(given["column"], data.schema)
-        column.kind(data.schema)
+        with data.source.advising(column):
+            kind = column.kind(data.schema)
+            if not kind.numeric and kind is not Kind.BOOLEAN:  # before a ledger is made
+                raise ParameterTypeError(f"suggest_bounds: column must hold numbers; {column} holds {kind}.")
         return lambda key: view.suggest_bounds(column, epsilon=epsilon, key=key)
 
 
@@ -224,8 +229,32 @@ def _keys(keys: Sequence[Any], kinds: Sequence[Kind]) -> list[tuple[Any, ...]]:
     ]
 
 
-def _question(given: Mapping[str, Any], schema: Schema, level: float) -> Aggregate:
-    name = given["ask"]
+def _along(texts: Sequence[Any], column: Expression, data: Dataset, name: str) -> list[Any]:
+    """Bounds or edges as what the column holds; of text, as what they are, so that it can be said."""
+    with data.source.advising(column):
+        kind = column.kind(data.schema)
+        if kind is not Kind.TEXT:
+            along = kind if kind.temporal else Kind.REAL
+            try:
+                return [_typed(text, along) for text in texts]
+            except ParameterError as problem:
+                said = str(problem).partition(" must be ")[2]
+            raise ParameterError(f"inbounds: {name} must be {said}")
+        for along in (Kind.REAL, Kind.DATE, Kind.DATETIME):
+            try:
+                ends = [_typed(text, along) for text in texts]
+            except ParameterError:
+                continue
+            if along is Kind.REAL:
+                return ends  # which the question refuses
+            raise ParameterTypeError(
+                f"inbounds: {name} must be of what {column} holds, not {along}; {column} holds {kind}."
+            )
+        check.refuse("inbounds", name, "numbers, dates or times", list(texts), "")
+
+
+def _question(given: Mapping[str, Any], data: Dataset, level: float, in_file: bool) -> Aggregate:
+    name, schema = given["ask"], data.schema
     more: dict[str, Any] = {"weight": given["weight"]} if "weight" in given else {}
     if name in ("count", "count_units"):
         made: Aggregate = getattr(ask, name)(**more)
@@ -235,12 +264,11 @@ def _question(given: Mapping[str, Any], schema: Schema, level: float) -> Aggrega
         return ask.share(given["condition"], **more)
     if "order" in given:
         more["order"] = _column(given["order"], schema)
-    column = _column(given["column"], schema)
-    kind = column.kind(schema)
-    along = kind if kind.temporal else Kind.REAL
+    column, field = _column(given["column"], schema), "edges" if name == "histogram" else "bounds"
+    ends = _along(given[field], column, data, field if in_file else f"--{field}")
     if name == "histogram":
-        return ask.histogram(column, [_typed(edge, along) for edge in given["edges"]], **more)
-    bounds = tuple(_typed(end, along) for end in given["bounds"])
+        return ask.histogram(column, ends, **more)
+    bounds = tuple(ends)
     if name in _PICKED:
         more["level"] = level
     if name == "quantile":
@@ -331,6 +359,8 @@ class _Words:
         step = 'As unit = "patient"' if self.file else "For instance --unit patient"
         one_of("the unit", units, f"{step}: the column that identifies the person.")
         kept = {name: value for name, value in given.items() if name not in ("source", "table", "unit", "unit_is_row")}
+        if kept.get("quote") == "":
+            kept["quote"] = None  # never quoted
         source = self._source(given["source"])
         made = {**kept, "source": (source, given["table"]) if "table" in given else source, "unit": given.get("unit")}
         return made | ({"where": parse(given["where"])} if "where" in given else {})

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
+from functools import partial
 
 __all__ = ["spoken"]
 
@@ -25,7 +28,27 @@ _INSTEAD = (
     (r"; commit may be tried again", ""),
     (r" without a prior; (got [^.]*)\. Give a prior, or ", r"; \1. Use "),
 )
+_TYPES = r'types=\{("(?:[^"\\]|\\.)*": "\w+"(?:, "(?:[^"\\]|\\.)*": "\w+")*)\}'
+
+
+def _typed(found: re.Match[str], *, in_file: bool) -> str:
+    """What columns of text stand for, as it is given here."""
+    types: dict[str, str] = json.loads("{" + found[1] + "}")
+    if in_file:
+        names = {name: name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name) for name in types}
+        return f"types = {{{', '.join(f'{names[name]} = {json.dumps(kind)}' for name, kind in types.items())}}}"
+    return f"--types {shlex.quote(','.join(f'{name}={kind}' for name, kind in types.items()))}"
+
+
+_PAIR = r"table must be a pair \(database file, table name\) for a database; got (.*)\.$"
 _AS_FIELDS = (
+    (_PAIR, r'table must be given for a database; got \1 alone. As table = "visits" in [data].'),
+    (_TYPES, partial(_typed, in_file=True)),
+    (r"header=(True|False)", lambda found: f"header = {found[1].lower()}"),
+    (r"(?<= )(types|delimiter|quote)=", r"\1"),
+    (r'encoding="', 'encoding = "'),
+    (r'As \{"name": "text", "age": "integer"\}, one', 'As types = {name = "text", age = "integer"}, one'),
+    (r'As \{"age": "integer"\}', 'As types = {age = "integer"}'),
     (
         r"open it without one, or make another\.",
         "to spend from it, leave out epsilon, delta, rho and renews in [budget]; for another budget name another "
@@ -33,6 +56,14 @@ _AS_FIELDS = (
     ),
 )
 _AS_OPTIONS = (
+    (_PAIR, r"--table must be given for a database; got \1 alone. For instance --table visits."),
+    (_TYPES, partial(_typed, in_file=False)),
+    (r"header=True", "--header"),
+    (r"header=False", "--no-header"),
+    (r"(?<= )(types|delimiter|quote)=", r"--\1"),
+    (r'encoding="([\w-]+)"', r"--encoding \1"),
+    (r'As \{"name": "text", "age": "integer"\}, one', "As --types name=text,age=integer, one"),
+    (r'As \{"age": "integer"\}', "As --types age=integer"),
     (
         r"open it without one, or make another\.",
         "to spend from it, leave out --budget-epsilon, --budget-delta, --budget-rho and --renews of 'inbounds query'; "

@@ -269,8 +269,8 @@ class GaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array of shape (rows, features), table, or list of rows
-            In a list, a row of another length than the others is left out: than the bounds, if they are one per
-            feature, else than most rows.
+            A list of rows has as many features as the bounds, which must be one per feature then; a row of another
+            length is left out.
         y : labels, one per row
         """
         total, parts, floor = self._check_parameters()

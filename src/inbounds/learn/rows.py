@@ -4,17 +4,18 @@ What holds the data is public: an array, a list of rows or a table, its number o
 one row can change how all are stored: next to a text an array turns numbers into texts, next to None into objects, and
 a column of whole numbers with a gap becomes floats. So a cell means the same however it is stored, and what cannot be
 read is missing, never an error and never a warning. ``docs/naive-bayes.md`` states the rules.
+
+A cell or a row may be an object of any class, with methods that raise, lie or warn: none of them is called, nor asked
+for what it is (``isinstance`` asks ``__class__``). Its type decides, and methods of built-in types take the value.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Complex, Real
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,10 @@ Key = int | str
 
 #: Up to here an array of floats tells all whole numbers apart.
 LARGEST_LABEL = 2**53
-_HUGE = 2**1024
+_LINES = str | bytes | bytearray  # sequences that hold no rows
+_SCALARS = frozenset(
+    np.dtype(code).type for code in (*np.typecodes["AllInteger"], *np.typecodes["AllFloat"], "?", "S", "U")
+)  # of NumPy; its spans of time are whole numbers only to Python
 _TRUTHS = {"true": 1.0, "false": 0.0}
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 
@@ -43,8 +47,16 @@ def features(what: str, X: Any, declared: int | None) -> FloatArray:
     columns = _columns(X)
     if columns is not None:
         return np.column_stack([_numbers(cells(c)) for c in columns]) if columns else np.empty((len(X), 0))
-    if isinstance(X, list | tuple) or (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object):
-        return _numbers(_rows(X, declared))
+    if _is_list(X) or (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object):
+        if declared is None:  # rows are secret: none may tell how many columns there are
+            check.refuse(
+                what,
+                "bounds",
+                "one number per feature, lower and upper, if X is a list of rows",
+                "single numbers",
+                "A list has no number of columns but that of its rows, which are secret. Or pass an array or a table.",
+            )
+        return _rows(X, declared)
     array = _plain(X)
     if array.ndim != 2:
         check.refuse(what, "X", "of two dimensions, rows and columns", f"{array.ndim}", "Reshape your data.")
@@ -91,17 +103,23 @@ def found(cells: Cells, keys: Sequence[Key | None]) -> dict[Key, Any]:
     """The labels that occur. Of several ways to write one, the first in the order of types and texts."""
     seen: dict[Key, Any] = {}
     for cell, key in zip(cells, keys, strict=True):
-        if key is not None and (key not in seen or _way(cell) < _way(seen[key])):
-            seen[key] = cell
+        if key is not None:
+            written = _own(cell)
+            if key not in seen or _way(written) < _way(seen[key]):
+                seen[key] = written
     return seen
 
 
 def cells(column: Any) -> Cells:
     """The cells of one column of a table, of a list or of an array."""
-    if isinstance(column, list | tuple):
+    if _is_list(column):
         return _objects(column)
     if hasattr(column, "array") and hasattr(column, "dtype"):  # pandas
         dtype = column.dtype
+        if hasattr(dtype, "categories"):
+            return _taken(cells(dtype.categories), column.array.codes)
+        if not isinstance(dtype, np.dtype) and (dtype.kind in "mM" or str(dtype).startswith(("period", "interval"))):
+            return _missing(len(column))
         if hasattr(dtype, "pyarrow_dtype") or getattr(dtype, "storage", None) == "pyarrow":
             return _arrow(column.array.__arrow_array__())
         return _plain(column.to_numpy() if isinstance(dtype, np.dtype) else column.to_numpy(dtype=object))
@@ -129,10 +147,10 @@ def _arrow(column: Any) -> Cells:
     """Texts as their bytes, which need not be UTF-8; types that hold no numbers and no texts are not looked into."""
     import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
 
-    types = pa.types
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    kind = column.type
+    types, kind = pa.types, column.type
+    if types.is_dictionary(kind):  # not decoded by Arrow, which cannot where texts are too many or types too new
+        parts = getattr(column, "chunks", [column])
+        return np.concatenate([_missing(0), *(_looked_up(part, pa) for part in parts)])
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         column = column.cast(pa.binary_view() if types.is_string_view(kind) else pa.large_binary())
     elif not (
@@ -149,20 +167,43 @@ def _arrow(column: Any) -> Cells:
     return _objects(column.to_pylist())
 
 
-def _rows(X: Iterable[Any], declared: int | None) -> Cells:
-    """A list of rows as an array; a row of another length is missing. Undeclared, most rows tell the length."""
-    rows = [
-        row if isinstance(row, list | tuple) or (isinstance(row, np.ndarray) and row.ndim == 1) else () for row in X
-    ]
-    if declared is None:
-        lengths = Counter(len(row) for row in rows if len(row))
-        declared = max(lengths, key=lambda length: (lengths[length], length), default=0)
-    array = np.empty((len(rows), declared), dtype=object)
-    for mine, row in zip(array, rows, strict=True):
-        if len(row) == declared:
-            for j, cell in enumerate(row):
-                mine[j] = cell
-    return array
+def _looked_up(part: Any, pa: Any) -> Cells:
+    """The cells of an Arrow array with a dictionary; each text is read once."""
+    places = part.indices.cast(pa.int64(), safe=False).fill_null(-1)
+    return _taken(_arrow(part.dictionary), places.to_numpy(zero_copy_only=False))
+
+
+def _taken(values: Cells, places: npt.NDArray[Any]) -> Cells:
+    """The values at these places, None where there is none."""
+    out = _missing(len(places))
+    there = (places >= 0) & (places < len(values))
+    out[there] = values.astype(object)[places[there]]
+    return out
+
+
+def _is_list(values: Any) -> bool:
+    return isinstance(values, Sequence) and not isinstance(values, _LINES)
+
+
+def _rows(X: Iterable[Any], columns: int) -> FloatArray:
+    """A list of rows as numbers; a row of another length is missing, and so is what is no row."""
+    numbers = np.full((len(X), columns), math.nan)  # type: ignore[arg-type]
+    with np.errstate(all="ignore"):
+        for i, row in enumerate(X):
+            cells = _row(row)
+            if cells is not None and len(cells) == columns:
+                numbers[i] = [_read(cell)[0] for cell in cells]
+    return numbers
+
+
+def _row(row: Any) -> Sequence[Any] | None:
+    """The cells of a row; None where it is no list, tuple or array of NumPy."""
+    kind = type(row)
+    if issubclass(kind, list):
+        return list.__getitem__(row, slice(None))
+    if issubclass(kind, tuple):
+        return tuple.__getitem__(row, slice(None))
+    return list(row) if kind is np.ndarray and row.ndim == 1 else None
 
 
 def _plain(values: Any) -> Cells:
@@ -170,6 +211,8 @@ def _plain(values: Any) -> Cells:
     if isinstance(values, np.ma.MaskedArray):
         mask, values = np.ma.getmaskarray(values), values.data.astype(object)
         values[mask] = None
+    if not isinstance(values, np.ndarray) and not hasattr(values, "__array__"):
+        return np.array(None)  # no column and no table, whatever NumPy might make of it
     array = np.asarray(values)
     if array.dtype.kind == "m":  # numbers next to a span of time turn into spans: their number again
         return array.astype(np.int64)
@@ -203,22 +246,59 @@ def _read(cell: Any) -> tuple[float, str | None]:
     """The number of a cell, NaN if it has none, and its text, if it is one."""
     text = None
     try:
-        if isinstance(cell, np.ndarray) and cell.ndim == 0:
-            cell = cell[()]
-        if isinstance(cell, bytes):
-            cell = bytes.decode(cell, "utf-8", "surrogateescape")
-        if isinstance(cell, str):
+        cell = _own(cell)
+        kind = type(cell)
+        if issubclass(kind, bytes):
+            cell, kind = bytes.decode(cell, "utf-8", "surrogateescape"), str
+        if issubclass(kind, str):
             text = str.rstrip(cell, "\0")  # as arrays of texts do
             cell = _TRUTHS[text.lower()] if text.lower() in _TRUTHS else complex(text)
-        if isinstance(cell, int | Fraction) and not -_HUGE < cell < _HUGE:
-            return (math.inf if cell > 0 else -math.inf), text
-        if isinstance(cell, Real | Decimal | np.bool_):
+            kind = type(cell)
+        if kind is int or kind is Fraction:
+            return _ratio(cell), text
+        if kind is complex or kind is np.complex64 or kind is np.complex128 or kind is np.clongdouble:
+            return (float(cell.real) if cell.imag == 0 else math.nan), text
+        if kind is not type(None):
             return float(cell), text
-        if isinstance(cell, Complex) and cell.imag == 0:
-            return float(cell.real), text
     except Exception:  # whatever a cell is, it is no error
         pass
     return math.nan, text
+
+
+def _own(cell: Any) -> Any:
+    """The value of a cell as an object without any code of its own, None where it is none that we know."""
+    kind = type(cell)
+    if kind is np.ndarray and cell.ndim == 0:
+        cell = cell[()]
+        kind = type(cell)
+    if kind is bool or (type(kind) is type and kind in _SCALARS):  # a class of another class may have its own hash
+        return cell
+    for base, value in _VALUES:
+        if issubclass(kind, base):
+            return value(cell)
+    if kind is Decimal:
+        return cell
+    if kind is Fraction and type(cell._numerator) is int and type(cell._denominator) is int:
+        return cell
+    return None
+
+
+#: Built-in types, and what makes one of them of an object of a derived type, whatever that overrides.
+_VALUES: tuple[tuple[type, Any], ...] = (
+    (int, int.__int__),
+    (float, float.__float__),
+    (complex, complex.__complex__),
+    (str, str.__str__),
+    (bytes, bytes.__bytes__),
+)
+
+
+def _ratio(x: int | Fraction) -> float:
+    """As a float; what is too large is infinite."""
+    try:
+        return x.numerator / x.denominator
+    except OverflowError:
+        return math.inf if x.numerator > 0 else -math.inf
 
 
 def _is_numeral(text: str) -> bool:
@@ -233,7 +313,7 @@ def _is_numeral(text: str) -> bool:
 
 
 def _way(label: Any) -> tuple[str, str]:
-    return type(label).__name__, str(label)
+    return type(label).__name__, repr(label)
 
 
 def _kind(value: Any) -> str:

@@ -134,7 +134,8 @@ class Mechanism:
         ----------
         value : number or array
             The true answer, inside the domain; for a Box the last axis holds the coordinates. Floats, integers of any
-            size, fractions, decimals and NumPy's numbers enter as the exact numbers they are.
+            size, fractions, decimals and NumPy's numbers enter as the exact numbers they are. Masked arrays, spans of
+            time and bytes are refused.
         clip : bool
             Move a true answer outside the domain to its nearest end first. Refused on spans with holes, where that
             can move near answers apart.
@@ -142,7 +143,7 @@ class Mechanism:
         if not isinstance(clip, bool):
             check.refuse(type(self).__name__, "clip", "True or False", clip, "", ParameterTypeError)
         domain = self.domain
-        simple = isinstance(value, float) or (type(value) is int and abs(value) < _exact.WHOLE)
+        simple = type(value) in (float, np.float64) or (type(value) is int and abs(value) < _exact.WHOLE)
         if simple and not clip and not isinstance(domain, Box) and domain.holds(value):
             return Release(self._public(self._sampler.one(value)), self)  # the common case, without NumPy's overhead
         true = self._inside(value, clip=clip)

@@ -107,8 +107,10 @@ def _integrated(
     if lattice:
         extra, lever, square = _end_correction(s, peak, lo, hi, sigma)
         second = (var + mean * mean) * mass + square
-        mean, mass = (mean * mass + lever) / (mass + extra), mass + extra
-        var = np.maximum(second / mass - mean * mean, 0.0)
+        total = mass + extra
+        unit = np.where(total == 0.0, 1.0, total)  # beyond 2^53 a whole number and its halves may be one float
+        mean, mass = (mean * mass + lever) / unit, total
+        var = np.maximum(second / unit - mean * mean, 0.0)
     return mass, peak + mean, var, scaling
 
 

@@ -122,6 +122,12 @@ class Aggregate:
     def check(self, setting: Setting) -> None:
         """Refuse what the table or the plan cannot answer."""
 
+    @property
+    def expressions(self) -> Sequence[Expression]:
+        """What is asked about, of the table's columns."""
+        given = (getattr(self, f.name) for f in fields(self))
+        return [value for value in given if isinstance(value, Expression)]
+
     def values(self, setting: Setting) -> tuple[Pool, int] | None:
         """The values whose cells it reads, and their degree; None where it has a part of its own."""
         return None

@@ -25,11 +25,12 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from inbounds.errors import QueryFailed
-from inbounds.tables.engines import UNKNOWN
+from inbounds.tables.bare import necessary
+from inbounds.tables.engines.embedded import Paper
 from inbounds.tables.exact import integer
 from inbounds.tables.expressions import Scope
 from inbounds.tables.fixed import Fixed
-from inbounds.tables.kinds import Kind, days, extra, fits, shielded
+from inbounds.tables.kinds import Kind, days, extra, fits, shielded, some
 from inbounds.tables.measures import Binned, Meeting, Rows, Squares, Sum, Units, UnitsMeeting, Valued
 from inbounds.tables.per_unit import PerUnit, Value, as_order, one_each
 from inbounds.tables.source import Source
@@ -85,8 +86,8 @@ class Compiler:
         expressions += [] if request.where is None else [request.where]
         used = set(request.unit or ()).union(*(expression.columns() for expression in expressions))
         if not used:  # a query has to name a column
-            used = {min(schema, key=lambda name: (schema[name] is Kind.OTHER, source.types[name] == UNKNOWN))}
-        self.columns = [name for name in schema if name in used]
+            used = {some(schema)}
+        self.columns = sorted(used)
         self.scope = Scope(schema, {name: f"c{i}" for i, name in enumerate(self.columns)})
         self.group_kinds = [group.kind(schema) for group in request.by]
         self.parts = [f"g{i}" for i in range(len(request.by))]
@@ -136,16 +137,18 @@ class Compiler:
     def base(self) -> LazyFrame[Any]:
         """The rows that count: unit, group, and what each contributes."""
         nw, request = self.nw, self.request
-        frame = self.source.frame(self.columns)
+        frame = self.source.frame(self.columns, necessary(request.where, self.source.schema))
         if self.condition is not None:
             frame = frame.filter(self.condition)
-        places = [nw.col(self.scope.names[name]) for name in request.unit or ()] + self.groups
+        units = (self.engine.identifier(name, self.scope.names[name]) for name in request.unit or ())
+        places = [*map(nw.col, units), *self.groups]
         chosen = {
             name: place.cast(nw.Int64) if kind is Kind.BOOLEAN else place
             for (name, kind), place in zip(self.kinds.items(), places, strict=True)
         }
         present = [~nw.col(name).is_null() for name in chosen]
-        frame = frame.select(**(chosen | self.row_columns or {"g": integer(0)}))
+        # With a column of the table: of constants alone, Narwhals makes one row on Spark.
+        frame = frame.select(nw.col("c0"), **chosen, **self.row_columns)
         frame = frame.filter(*present) if present else frame
         return frame if request.keys is None else self._with_keys(frame, request.keys)
 
@@ -286,13 +289,17 @@ class Compiler:
         binned = {name: m for name, m in self.request.measures.items() if isinstance(m, Binned)}
         return {"": self._scalars()} | {name: self._bins(name, measure) for name, measure in binned.items()}
 
-    def text(self) -> str:
-        """The queries as text."""
-        return shielded(
-            "explaining the query",
-            lambda: ";\n\n".join(self.engine.text(frame.to_native()) for frame in self.queries().values()),
-            debug=self.source.debug,
-        )
+    def rehearse(self) -> None:
+        """Build every query and, on paper that can, run it: what fails whatever the rows are fails here."""
+        for frame in self.queries().values():
+            if isinstance(self.engine, Paper):
+                self.engine.rows(frame.to_native())
+            else:
+                frame.collect_schema()
+
+    def text(self, paper: Paper) -> str:
+        """The queries as SQL."""
+        return ";\n\n".join(paper.text(frame.to_native()) for frame in self.queries().values())
 
     def multiplicities(self, caps: Sequence[int]) -> dict[str, list[int]]:
         """For each cap: the units it is the first to leave whole, by rows in their fullest group and by groups."""
@@ -350,7 +357,10 @@ class Compiler:
         """The groups as the query knows them, in the order of the answer."""
         if self.request.keys is not None:
             return [(i,) for i in range(len(self.request.keys))]
-        return sorted(scalars) if self.request.by else [(0,)]
+        if not self.request.by:
+            return [(0,)]
+        # In the order of the groups, where wide whole numbers are text in a query.
+        return sorted(scalars, key=lambda place: [*map(_decode, place, self.group_kinds)])
 
     def _keys(self, places: Sequence[tuple[Any, ...]]) -> tuple[tuple[Any, ...], ...]:
         if self.request.keys is not None:

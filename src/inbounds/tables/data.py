@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 from inbounds import _checks as check
 from inbounds.accounting import Budget
 from inbounds.errors import ParameterError, ParameterTypeError
+from inbounds.events import Event
 from inbounds.ledger import Ledger, Scope
 from inbounds.tables import aggregates as ask
 from inbounds.tables.aggregates import Aggregate
@@ -378,7 +379,9 @@ class Dataset(Asks):
         for name, column in columns.items():
             if not isinstance(column, Expression):
                 check.refuse("with_columns", name, "an expression", column, "As ib.col('a') + 1.", ParameterTypeError)
-            self._known(column).kind(self.schema)
+            written = self._known(column)
+            with self.source.advising(written):
+                written.kind(self.schema)
         known = {name: self._known(column) for name, column in columns.items()}
         return replace(self, derived=MappingProxyType({**self.derived, **known}))
 
@@ -425,7 +428,8 @@ class Dataset(Asks):
 
     def _checked(self) -> Dataset:
         """Itself, where what it names is there and fits."""
-        self.request({}, groups=1).check(self.schema)
+        with self.source.advising(self.condition, *self.by):
+            self.request({}, groups=1).check(self.schema)
         return self
 
     def _known(self, expression: Expression) -> Expression:
@@ -437,6 +441,7 @@ class Dataset(Asks):
         many = keys is not None and len(keys) > _TOLD
         return {
             "data": self.name,
+            "table": self.source.identity,
             "unit": "row" if self.unit is None else list(self.unit),
             "neighbours": self.neighbours,
             "size": self.size,
@@ -488,6 +493,12 @@ class Dataset(Asks):
 
     # ---------------------------------------------------------------- the budget
 
+    def pay(self, event: Event, draw: Callable[[], Any], key: str | None) -> Any:
+        """Spend for what ``draw`` reads, or give again what is recorded. What fails without data fails unpaid."""
+        if key is None or not self.scope.answered(event, key=key):
+            self.source.ready()
+        return self.scope.spend(event, draw, key=key)
+
     def spent(self) -> dict[str, Any]:
         """What is spent of the budget."""
         return self.scope.spent()
@@ -529,6 +540,10 @@ def dataset(
     max_groups: int | None = None,
     max_rows: int | None = None,
     types: Mapping[str, str] | None = None,
+    delimiter: str | None = None,
+    quote: str | None = '"',
+    header: bool | None = None,
+    encoding: str = "utf-8",
     memory_limit: str = "4GB",
     threads: int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
@@ -540,7 +555,8 @@ def dataset(
     ----------
     source : path, list of paths, frame, relation or table
         Parquet, CSV or JSON files, or (DuckDB database, table name); a pandas, Polars or Arrow table; a DuckDB
-        relation, a PySpark DataFrame or an Ibis table. Files and frames are read by an embedded DuckDB.
+        relation or an Ibis table of a stored table; a PySpark DataFrame. All but Spark's are evaluated by an embedded
+        DuckDB.
     unit : str, sequence of str, or None
         The columns that tell whose a row is: what is protected is everything one such unit contributes. None: each row
         is a unit of its own.
@@ -560,7 +576,7 @@ def dataset(
     max_groups, max_rows : int, optional
         How much of one unit counts: groups, and rows in each group. Without ``max_rows`` a unit has one value in each
         group: questions say which with ``per_unit``, means are of the units' own means.
-    types, memory_limit, threads, temp_directory, debug
+    types, delimiter, quote, header, encoding, memory_limit, threads, temp_directory, debug
         See :meth:`inbounds.tables.Source.open`.
     """
     check.choice("dataset", "neighbours", neighbours, NEIGHBOURS)
@@ -570,7 +586,16 @@ def dataset(
             check.refuse("dataset", "size", "left out where units may be added and removed", size, step)
         size = check.whole("dataset", "size", size, at_least=1, at_most=2**40)
     opened = Source.open(
-        source, types=types, memory_limit=memory_limit, threads=threads, temp_directory=temp_directory, debug=debug
+        source,
+        types=types,
+        delimiter=delimiter,
+        quote=quote,
+        header=header,
+        encoding=encoding,
+        memory_limit=memory_limit,
+        threads=threads,
+        temp_directory=temp_directory,
+        debug=debug,
     )
     columns = None if unit is None else column_names("dataset", "unit", unit)
     if budget is None and ledger is None:

@@ -11,7 +11,8 @@ engine, and has a meaning in plain Python (:meth:`Expression.evaluate`) that all
 * A null makes a comparison, an ``is_in`` or arithmetic null; ``&``, ``|`` and ``~`` follow SQL's three-valued logic;
   a row is kept only where the condition is true. NaN is null.
 * ``+``, ``-`` and ``*`` are float64 arithmetic, also on whole numbers: nothing overflows or fails, and beyond 2^53 the
-  result is the nearest float64. Whole numbers are compared exactly with whole numbers; other numbers as float64.
+  result is the nearest float64. Whole numbers are compared exactly with whole numbers, whatever their size; other
+  numbers as float64.
 * Text is compared for equality only, character by character: engines disagree about order and case beyond ASCII.
 * Parts of a time with a zone are those in UTC.
 """
@@ -27,14 +28,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from inbounds import _checks as check
-from inbounds.errors import ParameterError, ParameterTypeError
+from inbounds.errors import InboundsError, ParameterError, ParameterTypeError
 from inbounds.tables.exact import divide, divide_small, integer, real
-from inbounds.tables.kinds import DAY, Kind, Schema, extra, find, fits, literal_kind, plain
+from inbounds.tables.kinds import DAY, Kind, Schema, extra, find, fits, literal_kind, ordinary, plain
 
 if TYPE_CHECKING:
     from narwhals import Expr
 
-__all__ = ["Expression", "Scope", "as_number", "col", "from_json"]
+__all__ = ["Expression", "Scope", "as_number", "col", "fault", "from_json"]
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -237,9 +238,21 @@ def col(name: str) -> Column:
     return Column(name)
 
 
+def fault(expression: Expression, schema: Schema) -> Expression | None:
+    """The innermost part whose kinds do not fit; None where all do."""
+    for part in expression._parts():
+        found = fault(part, schema)
+        if found is not None:
+            return found
+    try:
+        expression.kind(schema)
+    except InboundsError:
+        return expression
+    return None
+
+
 def _literal(value: object) -> Literal:
-    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a number of NumPy
-        value = value.item()
+    value = ordinary(value)
     if literal_kind(value) is Kind.OTHER:
         missing = (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in _MISSING
         step = "Use is_null() for missing values." if missing else ""
@@ -334,7 +347,7 @@ def _common(left: Kind, right: Kind, same: bool) -> Kind | None:
         if left is right is Kind.INTEGER:
             return Kind.INTEGER
         # As digits, so that ids of 64 unsigned bits are told apart; as float64 two of them may be equal.
-        return Kind.WIDE if same and not (left.real or right.real) else Kind.REAL
+        return Kind.REAL if left.real or right.real else Kind.WIDE
     if left is right and left in (Kind.TEXT, Kind.BOOLEAN):
         return left if same else None
     if left is right and left.temporal:
@@ -352,6 +365,32 @@ def _in_form(expression: Expr, kind: Kind, form: Kind) -> Expr:
     if form is Kind.DATETIME and kind is Kind.DATE:
         return expression * integer(DAY)
     return expression
+
+
+def _beyond(side: Expression, other: Kind) -> bool:
+    """Whether it is a constant above or below all that int64 holds, which the other side is."""
+    return isinstance(side, Literal) and other is Kind.INTEGER and not fits(side.value)
+
+
+def _size(text: Expr) -> Expr:
+    """How many digits a whole number in digits has; negative for one below zero."""
+    nw = extra("narwhals")
+    length = text.str.len_chars().cast(nw.Int64)
+    expression: Expr = nw.when(text.str.starts_with("-")).then(integer(1) - length).otherwise(length)
+    return expression
+
+
+def _less(left: Expr, right: Expr, constant: int | None) -> Expr:
+    """Whether a whole number in digits is less than another; one of the two may be a known constant.
+
+    The one of more digits is further from zero, and of as many digits the later text is. Null where one side is: then
+    its size is null, and of what is joined nothing decides alone.
+    """
+    a, b = _size(left), _size(right)
+    if constant is not None:
+        return (a < b) | ((a == b) & (right < left if constant < 0 else left < right))
+    zero = integer(0)
+    return (a < b) | ((a == b) & (((a > zero) & (left < right)) | ((a < zero) & (right < left))))
 
 
 def _value_in_form(value: Any, kind: Kind, form: Kind) -> Any:
@@ -384,9 +423,25 @@ class Compare(Expression):
 
     def narwhals(self, scope: Scope) -> Expr:
         form = self._form(scope.schema)
+        if form is Kind.WIDE and self.op not in ("==", "!="):
+            return self._ordered(scope)
         left, right = (_in_form(s.narwhals(scope), s.kind(scope.schema), form) for s in (self.left, self.right))
         expression: Expr = _COMPARE[self.op](left, right)
         return expression
+
+    def _ordered(self, scope: Scope) -> Expr:
+        """The order of whole numbers of which one may be beyond int64."""
+        sides = (self.left, self.right)
+        kinds = [side.kind(scope.schema) for side in sides]
+        for constant, other, kind, turned in ((*sides[::-1], kinds[0], False), (*sides, kinds[1], True)):
+            if _beyond(constant, kind):
+                within = (constant.value, 0) if turned else (0, constant.value)  # type: ignore[attr-defined]
+                value = other.narwhals(scope)
+                return value == value if _COMPARE[self.op](*within) else value != value
+        left, right = (_in_form(s.narwhals(scope), kind, Kind.WIDE) for s, kind in zip(sides, kinds, strict=True))
+        known = next((side.value for side in sides if isinstance(side, Literal)), None)
+        less = _less(left, right, known) if self.op in ("<", ">=") else _less(right, left, known)
+        return less if self.op in ("<", ">") else ~less
 
     def evaluate(self, row: Mapping[str, Any], schema: Schema) -> Any:
         form = self._form(schema)

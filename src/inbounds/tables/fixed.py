@@ -31,7 +31,7 @@ class Caps:
     Attributes
     ----------
     rows : int or None
-        The rows of a unit that are kept in a group; None where a unit has one value there, its own mean.
+        The rows of a unit that are kept in a group; None where a unit has one value there.
     limit : int
         No group has more units than this, and no unit more rows.
     """

@@ -12,14 +12,14 @@ import datetime as dt
 import difflib
 import importlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from inbounds.errors import InboundsError, MissingColumn, MissingExtra, QueryFailed
 
-__all__ = ["Kind", "Schema", "find", "plain", "to_number"]
+__all__ = ["Hidden", "Kind", "Schema", "find", "ordinary", "plain", "some", "to_number"]
 
 T = TypeVar("T")
 
@@ -54,6 +54,46 @@ class Kind(StrEnum):
 
 #: The public facts about a table: its columns, in order, and what they hold.
 Schema = Mapping[str, Kind]
+
+
+class Hidden(Mapping[str, Kind]):
+    """Columns that can be asked for by name while nothing tells the names, but for those that the user gave.
+
+    Of a file whose first line may be a row of somebody.
+    """
+
+    def __init__(self, known: Schema, given: Collection[str]) -> None:
+        self._known, self._given = known, tuple(name for name in known if name in given)
+
+    def __getitem__(self, name: str) -> Kind:
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._given)
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known
+
+    def __repr__(self) -> str:
+        return f"<columns {dict(self)!r} and others, whose names are not shown: pass header=True to see them>"
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def some(self) -> str:
+        """A column, for a query that needs none."""
+        return next(iter(self._known))
+
+
+def some(schema: Schema) -> str:
+    """A column, for a query that needs none: of a supported type if there is one."""
+    return schema.some() if isinstance(schema, Hidden) else min(schema, key=lambda name: schema[name] is Kind.OTHER)
+
 
 DAY = 86_400_000_000  # microseconds
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -102,6 +142,29 @@ def to_number(kind: Kind, value: Any) -> float | None:
     return float(value) / 1e6 if kind in (Kind.DATETIME, Kind.INSTANT) else float(value)
 
 
+def ordinary(value: Any) -> Any:
+    """A value given by a user as one of Python's own types, where it is of a type made from them, or of NumPy.
+
+    So what it does when it is compared or written is what Python does, and an enumeration's member is its number.
+    """
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        found = value.item()
+        if type(found) is int and getattr(getattr(value, "dtype", None), "kind", "") in ("M", "m"):
+            return value  # a time of NumPy that Python has none of is no number
+        value = found
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int.__index__(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return dt.date(value.year, value.month, value.day)
+    return value
+
+
 def literal_kind(value: object) -> Kind:
     """What a Python value given by a user is; OTHER for what has no place in a condition."""
     if isinstance(value, bool):
@@ -129,6 +192,12 @@ def find(what: str, name: str, schema: Schema) -> Kind:
     if name in schema:
         return schema[name]
     folded = {column.casefold(): column for column in schema}
+    if isinstance(schema, Hidden):
+        raise MissingColumn(
+            f"{what}: column must be in the first line of the file; {name!r} is not. Pass header=True if that line has "
+            "names: then the message shows them. Pass header=False and types= if it has none, and delimiter= if it is "
+            "not a comma that stands between them."
+        )
     near = difflib.get_close_matches(name.casefold(), folded, n=3)
     hint = ", ".join(repr(folded[column]) for column in near)
     columns = ", ".join(repr(column) for column in list(schema)[:10]) + (", ..." if len(schema) > 10 else "")
@@ -142,7 +211,8 @@ def extra(module: str, name: str = "query") -> Any:
         return importlib.import_module(module)
     except ImportError as problem:
         package = module.split(".")[0]
-        raise MissingExtra(f"query: {package} is not installed. Install inbounds[{name}].") from problem
+        wanted = package if package in ("pandas", "polars") else f"inbounds[{name}]"  # no extra brings these
+        raise MissingExtra(f"query: {package} is not installed. Install {wanted}.") from problem
 
 
 def shielded(doing: str, call: Callable[[], T], *, debug: bool = False) -> T:

@@ -325,7 +325,7 @@ class Bins(Binned):
     def __post_init__(self) -> None:
         edges = self.edges.tolist() if isinstance(self.edges, np.ndarray) else self.edges
         if isinstance(edges, str) or not isinstance(edges, Sequence) or not 2 <= len(edges) <= 1025:
-            step = "Use Grid for a finer grid of equal cells."
+            step = "Public ones, never taken from the data."
             check.refuse("Bins", "edges", "a sequence of 2 to 1025 numbers", edges, step, ParameterTypeError)
         object.__setattr__(self, "edges", tuple(edges))
         object.__setattr__(self, "_numbers", tuple(self._settle(*(("edges", edge) for edge in edges))))

@@ -55,9 +55,13 @@ class Plan:
                 "(Gaussian noise by its square root). suggest_caps finds a private one."
             )
             check.refuse("plan", "max_groups", "given where the groups are found in the data", None, step)
+        source, used = self.data.source, [self.data.condition, *self.data.by]
         for ask in self._all.values():
-            ask.check(self.setting)
-        self._request.rehearse(self.data.source)
+            used += ask.expressions
+            with source.advising(*ask.expressions):
+                ask.check(self.setting)
+        with source.advising(*used):
+            self._request.rehearse(source)
         self.event  # noqa: B018  everything that can be refused is refused now
 
     def _check_names(self) -> None:
@@ -338,7 +342,7 @@ class Plan:
         QueryFailed
             The engine failed after the budget was reserved: it counts as spent.
         """
-        raw = self.data.scope.spend(self.event, self._draw, key=key)
+        raw = self.data.pay(self.event, self._draw, key)
         return self._answers(raw)
 
     def _draw(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from inbounds.sampling.entropy import pool
 from inbounds.tables.compile import Compiler
 from inbounds.tables.expressions import Expression, col
 from inbounds.tables.fixed import Caps
-from inbounds.tables.kinds import Kind, Schema, find, literal_kind, shielded
+from inbounds.tables.kinds import Kind, Schema, find, literal_kind, ordinary, shielded
 from inbounds.tables.measures import Measure, Valued
 from inbounds.tables.source import Source
 
@@ -177,9 +177,9 @@ class Request:
             measure.check(schema)
 
     def rehearse(self, source: Source) -> None:
-        """Refuse what :meth:`check` does, and write the query as far as that needs no engine: what fails, fails now."""
+        """Refuse what :meth:`check` does, and try the queries where there are no rows: what fails, fails now."""
         self.check(source.schema)
-        shielded("building the query", lambda: Compiler(self, source, None), debug=source.debug)
+        shielded("building the query", lambda: Compiler(self, source.paper(), None).rehearse(), debug=source.debug)
 
     def contribution(self, name: str) -> tuple[tuple[int, int], ...]:
         """For each number of a measure, the least and most that one unit contributes in one group.
@@ -195,9 +195,14 @@ class Request:
         return Tally(*Compiler(self, source, fresh_salt() if salt is None else salt).answers())
 
     def sql(self, source: Source) -> str:
-        """The queries that :meth:`run` makes, for people: as SQL, or as Spark's plan. The salt is left out."""
+        """The queries that :meth:`run` makes as SQL, for people, written where there are no rows. Without the salt."""
         self.check(source.schema)
-        return Compiler(self, source.unread(), None).text()
+        paper = source.writing()
+        return shielded(
+            "writing the query",
+            lambda: Compiler(self, Source(paper, source.debug), None).text(paper),
+            debug=source.debug,
+        )
 
 
 def fresh_salt() -> bytes:
@@ -240,26 +245,30 @@ def public_keys(keys: object, width: int, what: str = "Request") -> tuple[Key, .
     found = []
     for key in keys:
         parts = tuple(key) if isinstance(key, tuple | list) else (key,)
-        parts = tuple(p.item() if hasattr(p, "item") and getattr(p, "ndim", None) == 0 else p for p in parts)
         if len(parts) != width:
             check.refuse(what, "keys", f"groups of {width} value{'s' * (width > 1)}", key, "")
-        for part in parts:
-            if literal_kind(part) not in _KEYS:
-                needs = "whole numbers, text, truth values or dates"
-                step = "Fill missing groups with fill_null." if part is None else ""
-                check.refuse(what, "keys", needs, part, step, ParameterTypeError)
-            if isinstance(part, str):
-                try:
-                    part.encode()
-                except UnicodeEncodeError:
-                    raise ParameterError(f"{what}: keys must be text that can be written in UTF-8.") from None
-        found.append(parts)
+        found.append(tuple(_key(part, what) for part in parts))
     if not found:
         check.refuse(what, "keys", "at least one group", keys, "")
     shapes = {tuple((type(part), part) for part in parts) for parts in found}
     if len(shapes) < len(found):
         check.refuse(what, "keys", "different groups", keys, "A group was given twice.")
     return tuple(found)
+
+
+def _key(value: Any, what: str) -> Any:
+    """A part of a key; those that stand for the same value are equal."""
+    value = ordinary(value)
+    if literal_kind(value) not in _KEYS:
+        needs = "whole numbers, text, truth values or dates"
+        step = "Fill missing groups with fill_null." if value is None else ""
+        check.refuse(what, "keys", needs, value, step, ParameterTypeError)
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ParameterError(f"{what}: keys must be text that can be written in UTF-8.") from None
+    return value
 
 
 def key_to_json(key: Key) -> list[Any]:

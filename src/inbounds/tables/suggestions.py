@@ -67,16 +67,17 @@ class Suggestion:
 
 def _recorded(data: Dataset, what: dict[str, Any], event: Event, draw: Callable[[], Any], key: str | None) -> Any:
     description = {"format": "inbounds.suggestion", "version": 1, **data.describe(), **what}
-    return data.scope.spend(PlanEvent(description, event), draw, key=key)
+    return data.pay(PlanEvent(description, event), draw, key)
 
 
 def suggest_bounds(data: Dataset, column: Expression, epsilon: float, key: str | None) -> Suggestion:
     goal = Goal.of(epsilon, None, None)
     if not isinstance(column, Expression):
         check.refuse("suggest_bounds", "column", "a column's name or an expression", column, "", ParameterTypeError)
-    kind = column.kind(data.schema)
-    if not kind.numeric and kind is not Kind.BOOLEAN:
-        raise ParameterTypeError(f"suggest_bounds: column must hold numbers; {column} holds {kind}.")
+    with data.source.advising(column):
+        kind = column.kind(data.schema)
+        if not kind.numeric and kind is not Kind.BOOLEAN:
+            raise ParameterTypeError(f"suggest_bounds: column must hold numbers; {column} holds {kind}.")
     positive = [2.0**k for k in range(_SMALLEST, _LARGEST + 1)]
     edges = [*(-x for x in reversed(positive)), 0.0, *positive]
     bars = Bars("bounds", Bins(column, edges))

@@ -1,0 +1,1 @@
+"""Where questions are evaluated: an embedded DuckDB that is fed rows, or Spark."""

@@ -1,0 +1,213 @@
+"""Which Spark frames can be asked: those whose own plan cannot fail because of one row.
+
+A frame of Spark is a plan that runs again for every question, after it is paid. A function in it that raises for one
+value makes every question fail as long as that value is there, which tells that it is there; with a limit or a sample
+the rows of one person decide about those of another. So a plan is admitted if everything in it is listed here: scans
+of tables and columnar files, columns chosen and renamed and, where types are known, joins, unions and conditions made
+of functions that have a value for every argument. What is not listed is refused by its name. Any frame becomes a scan
+by ``frame.localCheckpoint()``, or by being written and read back.
+
+Of classic frames the analysed plan is judged, in which each implicit cast is written out. A Connect client has only
+the plan as it was written, where ``a == b`` may hide a cast that fails; so no functions are admitted there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+from inbounds.errors import ParameterTypeError
+
+__all__ = ["admit", "check_reading"]
+
+#: Formats whose values have types of their own. In text one value decides where the next one begins, and a database
+#: compares in its own way.
+_COLUMNAR = re.compile(r"\b(parquet|orc|delta|iceberg|hudi|paimon)\b", re.IGNORECASE)
+
+_NODES = frozenset({
+    "Filter", "Join", "LocalRelation", "LogicalRDD", "OneRowRelation", "Project", "Range", "Repartition",
+    "RepartitionByExpression", "ResolvedHint", "Sort", "SubqueryAlias", "Union", "View",
+})  # fmt: skip
+#: Functions with a value, or null, for all arguments of the types that the analyser lets them have.
+_TOTAL = frozenset({
+    "Alias", "And", "AttributeReference", "CaseWhen", "Coalesce", "CommonExpressionDef", "CommonExpressionRef",
+    "Concat", "Contains", "CreateNamedStruct", "DateAdd", "DateDiff", "DateSub", "DayOfMonth", "DayOfWeek",
+    "EndsWith", "EqualNullSafe", "EqualTo", "GetStructField", "GreaterThan", "GreaterThanOrEqual", "Hour", "If", "In",
+    "IsNaN", "IsNotNull", "IsNull", "Length", "LessThan", "LessThanOrEqual", "Literal", "Lower", "Md5", "Minute",
+    "Month", "NaNvl", "Not", "Or", "Quarter", "Second", "SortOrder", "StartsWith", "StringTrim", "StringTrimLeft",
+    "StringTrimRight", "Substring", "Upper", "WeekDay", "With", "XxHash64", "Year",
+})  # fmt: skip
+_SUMS = frozenset(["Add", "Divide", "Multiply", "Subtract"])
+_FLOATING = frozenset(["Abs", "Add", "Multiply", "Subtract", "UnaryMinus"])  # total on float64; whole numbers overflow
+
+_SHORTHAND = "org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable"  # for other functions, which it has
+
+_CONNECT_LEAVES = frozenset(["range", "local_relation", "cached_local_relation", "chunked_cached_local_relation"])
+_CONNECT_NODES = frozenset({
+    "drop", "hint", "project", "repartition", "subquery_alias", "to_df", "with_columns_renamed",
+})  # fmt: skip
+
+#: How files are read: the option of a reader, the setting of the session, and what must not be. One value that cannot
+#: be read would lose the rest of its file; one early date would fail the query.
+_READING = {
+    "ignorecorruptfiles": ("spark.sql.files.ignoreCorruptFiles", "true"),
+    "datetimerebasemode": ("spark.sql.parquet.datetimeRebaseModeInRead", "exception"),
+    "int96rebasemode": ("spark.sql.parquet.int96RebaseModeInRead", "exception"),
+}
+
+
+def admit(frame: Any, *, connect: bool) -> None:
+    """Refuse a frame whose plan could fail because of a value, or let a row decide about others."""
+    session = frame.sparkSession
+    if connect:
+        _written(session, frame._plan.to_proto(session.client).root)
+    else:
+        _analysed(session._jvm, frame._jdf.queryExecution().analyzed())
+
+
+def check_reading(setting: Callable[[str], str | None]) -> None:
+    """Refuse settings of a session with which one value decides whether others are read."""
+    _check_reading((name, setting(name), wrong) for name, wrong in _READING.values())
+
+
+def _check_options(option: Callable[[str], str | None]) -> None:
+    _check_reading((name, option(name), wrong) for name, (_, wrong) in _READING.items())
+
+
+def _check_reading(found: Iterable[tuple[str, str | None, str]]) -> None:
+    for name, value, wrong in found:
+        if value is not None and value.lower() == wrong:
+            _refuse(f"{name} = {value}", "Set it to its default.")
+
+
+def _refuse(what: str, step: str = "") -> NoReturn:
+    step = step or "Pass frame.localCheckpoint(), or write the frame as Parquet and pass what is read from there."
+    raise ParameterTypeError(
+        "Source: table must be a Spark frame of tables or columnar files, with no functions but those that have a "
+        f"value for every row; got one with {what}. {step}"
+    )
+
+
+# The analysed plan of a classic frame, in the Java process.
+
+
+def _name(thing: Any) -> str:
+    return str(thing.getClass().getSimpleName())
+
+
+def _all(things: Any) -> list[Any]:
+    return [things.apply(i) for i in range(things.size())]
+
+
+def _some(option: Any) -> str | None:
+    return str(option.get()) if option.isDefined() else None
+
+
+def _analysed(java: Any, node: Any) -> None:
+    name, children = _name(node), _all(node.children())
+    if name in ("LogicalRelation", "HiveTableRelation", "DataSourceV2Relation"):
+        _scan(name, node)
+    elif name not in _NODES:
+        _refuse(name)
+    for expression in _all(node.expressions()) if children else ():
+        _total(java, expression)
+    for child in children:
+        _analysed(java, child)
+
+
+def _scan(name: str, node: Any) -> None:
+    if name == "HiveTableRelation":
+        found = _some(node.tableMeta().storage().serde()) or name
+    elif name == "DataSourceV2Relation":
+        found = str(node.table().getClass().getName())
+        _check_options(node.options().get)
+    else:
+        relation = node.relation()
+        found = str(relation.getClass().getName())
+        if _name(relation) == "HadoopFsRelation":
+            found = str(relation.fileFormat().getClass().getName())
+            _check_options(lambda option: _some(relation.options().get(option)))
+    _check_format(found)
+
+
+def _check_format(found: str) -> None:
+    if _COLUMNAR.search(found) is None:
+        _refuse(found.rpartition(".")[2])
+
+
+def _total(java: Any, expression: Any) -> None:
+    """Whether an expression has a value for every row; what no row is asked for may fail, as it then always does."""
+    name = _name(expression)
+    if name == "AttributeReference":
+        return
+    known = (
+        name in _TOTAL
+        or (name in _FLOATING and expression.dataType().simpleString() in ("double", "float"))
+        or (name in _SUMS and str(expression.evalMode()) == "TRY")
+        or (name == "StaticInvoke" and expression.functionName() == "readSidePadding")  # of CHAR columns
+        or (name == "Cast" and _casts(java, expression))
+    )
+    parts = _all(expression.children()) if known else []
+    if not known and java.py4j.reflection.TypeUtil.isInstanceOf(_SHORTHAND, expression):
+        parts = [expression.replacement()]
+    elif not known and not expression.foldable():
+        _refuse(f"{name} (ANSI)" if name == "Cast" else name)
+    for part in parts:
+        _total(java, part)
+
+
+def _casts(java: Any, cast: Any) -> bool:
+    """Whether a cast has a value or null for all others; one to times overflows for far dates in every mode."""
+    given, wanted = (kind.dataType() for kind in (cast.child(), cast))
+    source, target = given.simpleString(), wanted.simpleString()
+    if target.startswith(("timestamp", "date", "time")) and not source.startswith("string"):
+        return bool(source == target or (target == "date" and source.startswith("timestamp")))
+    loose = str(cast.evalMode()) in ("LEGACY", "TRY")
+    return bool(loose or java.org.apache.spark.sql.catalyst.expressions.Cast.canUpCast(given, wanted))
+
+
+# The plan of a Connect frame, as the client wrote it.
+
+
+def _written(session: Any, node: Any) -> None:
+    name = node.WhichOneof("rel_type")
+    if name in _CONNECT_LEAVES:
+        return
+    if name == "cached_remote_relation":  # of checkpoint and localCheckpoint
+        return
+    relation = getattr(node, name)
+    if name == "read":
+        _read(session, relation)
+        return
+    if name not in _CONNECT_NODES:
+        _refuse(name)
+    for expression in relation.expressions if name == "project" else ():
+        _chosen(expression)
+    _written(session, relation.input)
+
+
+def _read(session: Any, read: Any) -> None:
+    name = read.WhichOneof("read_type")
+    if name == "data_source" and not read.is_streaming:
+        options = {option.lower(): value for option, value in read.data_source.options.items()}
+        _check_options(options.get)
+        _check_format(read.data_source.format or session.conf.get("spark.sql.sources.default"))
+    elif name == "named_table" and not read.is_streaming:
+        # A view may be any query; of it no format is told.
+        rows = session.sql(f"DESCRIBE TABLE EXTENDED {read.named_table.unparsed_identifier}").collect()
+        start = max((i for i, row in enumerate(rows) if row[0].startswith("# Detailed")), default=len(rows))
+        facts = {row[0]: row[1] for row in rows[start:]}
+        of_hive = facts.get("Provider") == "hive"
+        found = facts.get("Serde Library" if of_hive else "Provider")
+        _check_format(found if found and facts.get("Type") != "VIEW" else "a view")
+    else:
+        _refuse("a stream" if read.is_streaming else str(name))
+
+
+def _chosen(expression: Any) -> None:
+    name = expression.WhichOneof("expr_type")
+    if name == "alias":
+        _chosen(expression.alias.expr)
+    elif name not in ("unresolved_attribute", "unresolved_star", "literal"):
+        _refuse(getattr(expression.unresolved_function, "function_name", "") or str(name))

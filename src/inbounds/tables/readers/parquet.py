@@ -1,0 +1,209 @@
+"""Parquet files, and data sets of Arrow made of files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from inbounds import _checks as check
+from inbounds.tables.bare import Bare
+from inbounds.tables.kinds import extra
+from inbounds.tables.readers.base import Field
+
+__all__ = ["Parquet", "own"]
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_AHEAD = {"batch_readahead": 4, "fragment_readahead": 2}  # batches and files
+
+
+class Parquet:
+    """Files of Parquet as one table, read by Arrow: whole columns, and parts left out by whole numbers and days only.
+
+    Columns that a file lacks are null there. Columns whose types differ between files are whole numbers or numbers,
+    which become the widest of them. Parts of a path like ``year=2024`` are columns of text.
+    """
+
+    notes: tuple[str, ...] = ()
+    once = False
+
+    def __init__(self, paths: Sequence[str], types: Mapping[str, str] | None = None) -> None:
+        """``types`` is for columns that paths name, which are text."""
+        datasets = extra("pyarrow.dataset")
+        # Times of the oldest sort, as microseconds: as nanoseconds those far away would wrap round.
+        how = datasets.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+        found = datasets.dataset([os.path.abspath(path) for path in paths], format=how)
+        what = "a file of Parquet" if len(paths) == 1 else "files of Parquet"
+        parts = list(found.get_fragments())
+        self._begin(parts, [_of_path(part.path) for part in parts], types or {}, what)
+        self.identity = ", ".join(map(os.path.abspath, paths))
+
+    @classmethod
+    def of(cls, found: Any) -> Parquet:
+        """The files of a data set of Arrow."""
+        self, datasets = cls.__new__(cls), extra("pyarrow.dataset")
+        parts = list(found.get_fragments())
+        kinds = sorted({type(part.format).__name__.removesuffix("FileFormat") for part in parts})
+        if not set(kinds) <= {"Parquet", "Ipc", "Orc"} or not all(hasattr(part, "path") for part in parts):
+            step = "Pass the paths of the files, with types= for what their columns hold."
+            check.refuse("Source", "table", "a data set of Parquet, Arrow or ORC files", ", ".join(kinds), step)
+        keys = [datasets.get_partition_keys(part.partition_expression) for part in parts]
+        texts = [{name: None if key is None else str(key).encode() for name, key in each.items()} for each in keys]
+        self._begin(parts, texts, {}, f"a pyarrow data set of {' and '.join(kinds)} files")
+        self.identity = ", ".join(os.path.abspath(part.path) for part in parts)
+        return self
+
+    def _begin(
+        self, parts: list[Any], of_path: list[dict[str, bytes | None]], types: Mapping[str, str], what: str
+    ) -> None:
+        self.what, self._fragments, self._of_path = what, parts, of_path
+        self._found = [_state(part.path) for part in parts]
+        self._schemas = [self._schema(part) for part in parts]
+        partitions = {name: types.get(name, "text") for keys in of_path for name in keys}
+        both = sorted({name for schema in self._schemas for name in schema} & set(partitions))
+        if both:
+            check.refuse("Source", "table", "files whose columns are not also in their paths", both, "")
+        wrong = {name: declared for name, declared in types.items() if name not in partitions}
+        if wrong:
+            check.refuse("Source", "types", "left out but for parts of paths: files know their types", wrong, "")
+        found: dict[str, list[Any]] = {}
+        for name, kind in (item for schema in self._schemas for item in schema.items()):
+            if kind not in found.setdefault(name, []):
+                found[name].append(kind)
+        fields = {name: Field(_common(name, kinds)) for name, kinds in found.items()}
+        fields |= {name: Field(extra("pyarrow").binary(), declared) for name, declared in partitions.items()}
+        self.fields: Mapping[str, Field] = fields
+
+    @staticmethod
+    def _schema(fragment: Any) -> dict[str, Any]:
+        schema = fragment.physical_schema
+        twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
+        if twice:
+            check.refuse("Source", "table", "a file whose columns have different names", twice, "")
+        own(schema.names)
+        return dict(zip(schema.names, schema.types, strict=True))
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        return self.matching(columns, ())
+
+    def matching(self, columns: Sequence[str], only: Sequence[Bare]) -> Iterator[Any]:
+        arrow, datasets = extra("pyarrow"), extra("pyarrow.dataset")
+        types = [self.fields[name].arrow for name in columns]
+        for fragment, keys, present in zip(self._fragments, self._of_path, self._schemas, strict=True):
+            if not all(_may_hold(bare, keys, present) for bare in only):
+                continue
+            stored = {f"r{i}": datasets.field(name) for i, name in enumerate(columns) if name in present}
+            scanner = fragment.scanner(columns=stored, filter=_filter(only, present), **_AHEAD)
+            for batch in scanner.to_batches():
+                arrays = []
+                for i, (name, kind) in enumerate(zip(columns, types, strict=True)):
+                    if name in present:
+                        array = batch.column(f"r{i}")
+                        arrays.append(array if array.type == kind else array.cast(kind, safe=False))
+                    else:
+                        arrays.append(arrow.repeat(arrow.scalar(keys.get(name), kind), batch.num_rows))
+                yield arrow.RecordBatch.from_arrays(arrays, names=[f"r{i}" for i in range(len(columns))])
+
+    def ready(self) -> None:
+        for fragment, schema, found in zip(self._fragments, self._schemas, self._found, strict=True):
+            if _state(fragment.path) == found:
+                continue
+            try:  # the end of the file tells, and not a row
+                same = self._schema(fragment.format.make_fragment(fragment.path, fragment.filesystem)) == schema
+            except Exception:  # whatever it says
+                same = False
+            if not same:
+                step = "Open it again."
+                check.refuse("Source", "table", "a table whose files are as when it was opened", fragment.path, step)
+
+
+def own(names: Iterable[str]) -> None:
+    """Refuse names of columns that Arrow gives to columns of its own, and then confuses with them."""
+    taken = sorted({"__filename", "__fragment_index", "__batch_index", "__last_in_fragment"} & set(names))
+    if taken:
+        check.refuse("Source", "table", "files without columns of these names", taken, "Rename columns.")
+
+
+def _of_path(path: str) -> dict[str, bytes | None]:
+    """What the folders of a path say, as ``year=2024``."""
+    found: dict[str, bytes | None] = {}
+    for part in os.path.dirname(path).split(os.sep):
+        name, equals, value = part.partition("=")
+        if equals and name:
+            if name in found:
+                check.refuse("Source", "table", "files whose paths say each thing once", path, "")
+            found[name] = None if value == _NULL else unquote_to_bytes(value)
+    return found
+
+
+def _may_hold(bare: Bare, keys: Mapping[str, bytes | None], present: Mapping[str, Any]) -> bool:
+    """Whether a file can have rows that meet a comparison, by its path and its columns."""
+    if bare.column in present:
+        return True
+    value = keys.get(bare.column)  # None where the file lacks the column, which is null then
+    if value is None:
+        return False
+    if isinstance(bare.value, int) and re.fullmatch(rb"[0-9]{1,18}", value):
+        return bool(bare.of(int(value)))
+    return True  # the engine decides
+
+
+def _filter(only: Sequence[Bare], present: Mapping[str, Any]) -> Any:
+    """The comparisons for Arrow, which skips parts of a file by the ends that are stored for them.
+
+    Of whole numbers and days only, with a constant of the column's own type: these have no values without an order.
+    """
+    arrow, datasets = extra("pyarrow"), extra("pyarrow.dataset")
+    found = None
+    for bare in only:
+        kind = present.get(bare.column)
+        if kind is None or not (arrow.types.is_integer(kind) or arrow.types.is_date32(kind)):
+            continue
+        try:
+            constant = arrow.scalar(bare.value, kind)
+        except (arrow.ArrowInvalid, OverflowError):  # beyond the type: nothing is left out
+            continue
+        compared = replace(bare, value=constant).of(datasets.field(bare.column))
+        found = compared if found is None else found & compared
+    return found
+
+
+def _state(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _common(column: str, kinds: Sequence[Any]) -> Any:
+    """The type that values of all these types fit, whatever they are."""
+    arrow = extra("pyarrow")
+    types = arrow.types
+    some = [kind for kind in kinds if not types.is_null(kind)]
+    if len(some) < 2:
+        return some[0] if some else kinds[0]
+    whole = [types.is_integer(kind) and kind != arrow.uint64() for kind in some]
+    if all(whole):
+        return arrow.int64()
+    if arrow.float64() in some and all(
+        is_whole or types.is_floating(k) for is_whole, k in zip(whole, some, strict=True)
+    ):
+        return arrow.float64()
+    if all(types.is_floating(kind) for kind in some):
+        return arrow.float64()
+    if all(_textual(kind) for kind in some):
+        return arrow.large_string()
+    step = "Write the files anew with one type for each column."
+    found = {column: sorted(map(str, some))}
+    return check.refuse("Source", "table", "files whose columns have types that go together", found, step)
+
+
+def _textual(kind: Any) -> bool:
+    arrow = extra("pyarrow")
+    if arrow.types.is_dictionary(kind):
+        kind = kind.value_type
+    return kind in (arrow.string(), arrow.large_string(), arrow.string_view())
