@@ -71,6 +71,11 @@ class Question:
         """Whether the groups are found in the data."""
         return bool(self.by) and self.keys is None and not self.suggests
 
+    @property
+    def truncates(self) -> bool:
+        """Whether a draw is truncated, which may cost less than the price that its scale was calibrated for."""
+        return any(isinstance(part, dict) and part.get("edges") == "truncate" for ask in self.asks for part in ask)
+
     def options(self) -> dict[str, Any]:
         """Of ``ib.dataset``."""
         budget = ib.Budget(epsilon=1e4) if set(self.goal) == {"epsilon"} else ib.Budget(epsilon=1e4, delta=0.5)

@@ -107,7 +107,11 @@ def _compared(case: Case, first: Run, second: Run, shown: Sequence[Any]) -> Verd
     found.stated = float(loss.stated_ratio(goal))
     if loss.stated_ratio(goal) > 1:
         found.violations.append(f"stated: {float(loss.stated_ratio(goal)):.6g} of the price {goal}")
-    elif 0 < loss.stated_ratio(goal) < PAID and not first.failed and (shown or not question.finds):
+    elif (
+        0 < loss.stated_ratio(goal) < PAID
+        and not (first.failed or question.truncates)
+        and (shown or not question.finds)
+    ):
         found.violations.append(f"drawn: {float(loss.stated_ratio(goal)):.6g} of what the price {goal} pays for")
     if loss.moved > 1:
         found.violations.append(f"moved: {float(loss.moved):.6g} of the sensitivity stated")
