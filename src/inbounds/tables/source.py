@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from inbounds import _checks as check
@@ -26,6 +25,7 @@ from inbounds.tables.readers.base import TYPES, Chosen, Reader, Through
 from inbounds.tables.readers.csv import CSV
 from inbounds.tables.readers.json import JSON
 from inbounds.tables.readers.parquet import Parquet
+from inbounds.tables.readers.text import ending
 
 if TYPE_CHECKING:
     from narwhals import LazyFrame
@@ -35,7 +35,6 @@ __all__ = ["Source"]
 _PARQUET, _CSV, _JSON = (".parquet", ".pq"), (".csv", ".tsv", ".txt"), (".json", ".jsonl", ".ndjson")
 _DATABASE = (".duckdb", ".ddb", ".db")
 _SQLITE = (".sqlite", ".sqlite3", ".db3")
-_COMPRESSED = (".gz", ".zst")
 
 
 @dataclass(frozen=True)
@@ -216,7 +215,7 @@ def _reader(table: Any, types: Mapping[str, str] | None, text: Text) -> Reader:
         _only_text(types, text)
         return duckdb.in_connection(*table)
     first = table[0] if isinstance(table, tuple) and len(table) == 2 else table
-    if _package(first) == "sqlite3" or (isinstance(first, str | os.PathLike) and _suffix(first) in _SQLITE):
+    if _package(first) == "sqlite3" or (isinstance(first, str | os.PathLike) and ending(first) in _SQLITE):
         step = 'As ibis.sqlite.connect(path).table("visits").'
         shown = os.fspath(first) if isinstance(first, str | os.PathLike) else type(first).__name__
         check.refuse("Source", "table", "one that Ibis opened, for SQLite", shown, step, ParameterTypeError)
@@ -258,7 +257,7 @@ def _only_text(types: Mapping[str, str] | None, text: Text) -> None:
 
 def _files(table: Any, types: Mapping[str, str] | None, text: Text) -> Reader:
     pair = isinstance(table, tuple) and len(table) == 2 and isinstance(table[0], str | os.PathLike)
-    if pair and _suffix(table[0]) in _DATABASE:
+    if pair and ending(table[0]) in _DATABASE:
         _only_text(types, text)
         (file,) = _expand(os.fspath(table[0]))
         return duckdb.in_file(file, table[1])
@@ -268,7 +267,7 @@ def _files(table: Any, types: Mapping[str, str] | None, text: Text) -> Reader:
         check.refuse("Source", "table", kinds, type(table).__name__, "", ParameterTypeError)
     names = [os.fspath(pattern) for pattern in given]
     paths = [path for pattern in names for path in _expand(pattern)]
-    suffixes = {_suffix(path) for path in paths}
+    suffixes = {ending(path) for path in paths}
     reader: Parquet | CSV | JSON
     if suffixes <= set(_PARQUET):
         _only_text(None, text)
@@ -285,13 +284,6 @@ def _files(table: Any, types: Mapping[str, str] | None, text: Text) -> Reader:
         check.refuse("Source", "table", f"files of one sort ({endings}, also with .gz or .zst)", paths[0], "")
     reader.identity = ", ".join(map(os.path.abspath, names))  # as given: a pattern is one table, whatever fits it now
     return reader
-
-
-def _suffix(path: Any) -> str:
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    while suffixes and suffixes[-1] in _COMPRESSED:
-        suffixes.pop()
-    return suffixes[-1] if suffixes else ""
 
 
 def _expand(pattern: str) -> list[str]:

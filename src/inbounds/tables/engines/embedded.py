@@ -122,7 +122,7 @@ def _alive(process: int) -> bool:
     except ProcessLookupError:
         return False
     except OSError:  # somebody else's
-        return True
+        pass
     return True
 
 
@@ -150,6 +150,13 @@ class _Stream:
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         reader = extra("pyarrow").RecordBatchReader.from_batches(self._schema, self._batches())
         return reader.__arrow_c_stream__(requested_schema)
+
+
+def _kept(cursor: Any, arriving: Any) -> Any:
+    """What arrives, as a table of the cursor's own."""
+    arriving.create_view(_TABLE + "_stream")
+    cursor.execute(f"CREATE TEMP TABLE {_TABLE} AS FROM {_TABLE}_stream")
+    return cursor.table(_TABLE)
 
 
 class Embedded:
@@ -192,11 +199,7 @@ class Embedded:
     def _rows(self, cursor: Any, columns: Sequence[str], only: Sequence[Bare], forms: Sequence[Form]) -> Any:
         """A relation of the columns as they arrive, r0, r1, ..."""
         arriving = cursor.from_arrow(_Stream(self._reader, columns, only, forms))
-        if not self._reader.once:
-            return arriving
-        arriving.create_view(_TABLE + "_stream")
-        cursor.execute(f"CREATE TEMP TABLE {_TABLE} AS FROM {_TABLE}_stream")
-        return cursor.table(_TABLE)
+        return _kept(cursor, arriving) if self._reader.once else arriving
 
     def identifier(self, column: str, name: str) -> str:
         return name if self._forms[column].exact is None else name + "e"
@@ -238,9 +241,7 @@ class Paper(Embedded):
             for name, form in zip(columns, forms, strict=True)
         ]
         empty = arrow.table(arrays, names=[f"r{i}" for i in range(len(forms))])
-        cursor.from_arrow(empty).create_view(_TABLE + "_stream")
-        cursor.execute(f"CREATE TEMP TABLE {_TABLE} AS FROM {_TABLE}_stream")
-        return cursor.table(_TABLE)
+        return _kept(cursor, cursor.from_arrow(empty))
 
     def text(self, frame: Any) -> str:
         """The query as SQL."""

@@ -28,9 +28,8 @@ class Field:
     arrow : pyarrow.DataType
         The type of its arrays. Text may come as ``binary``, so that bytes which are no UTF-8 come through.
     declared : str, optional
-        What the text in it stands for: one of :data:`TYPES`, or "wide" for whole numbers beyond int64, which readers
-        say and users do not. The engine turns it into that, the same way for every reader; what does not fit is
-        missing. None: the Arrow type says what the column holds.
+        What the text in it stands for: one of :data:`TYPES`. The engine turns it into that, the same way for every
+        reader; what does not fit is missing. None: the Arrow type says what the column holds.
     """
 
     arrow: Any

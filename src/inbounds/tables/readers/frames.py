@@ -235,8 +235,6 @@ def _categories(column: Any, declared: str | None) -> tuple[Field, Callable[[Any
 
 # ---------------------------------------------------------------- Python objects, one at a time
 
-
-#
 # Only of types whose code is known: what a class of the caller's does when it is asked for its value could be anything.
 
 _ZONES = ("datetime", "zoneinfo", "pytz", "dateutil")

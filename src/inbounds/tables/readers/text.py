@@ -32,7 +32,7 @@ _BROKEN = "\udcff"  # a lone surrogate: what is written for it is no UTF-8
 codecs.register_error("inbounds.broken", lambda problem: (_BROKEN, getattr(problem, "end", 0)))
 
 
-def ending(path: str) -> str:
+def ending(path: str | os.PathLike[str]) -> str:
     """The suffix of a file below those of compression, in small letters."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     while suffixes and suffixes[-1] in _COMPRESSED:
