@@ -8,6 +8,7 @@ engine) is a function of public facts if the library keeps its promise, and is c
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import io
 import logging
@@ -219,12 +220,16 @@ def watched(run: Run, folder: Path) -> Iterator[None]:
         root.setLevel(1)
         kept = os.dup(2)
         os.dup2(raw.fileno(), 2)
+        gc.disable()
+        gc.freeze()  # what earlier runs and tests left behind is not tidied up in the middle of this one
         _heard = []
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), listened(calls):
                 yield
         finally:
             heard, _heard = _heard, None
+            gc.unfreeze()
+            gc.enable()
             os.dup2(kept, 2)
             os.close(kept)
             root.setLevel(level)
