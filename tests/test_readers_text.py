@@ -716,6 +716,17 @@ def test_the_depth_that_counts_does_not_depend_on_the_stack(file: Any) -> None:
     assert deep(300) == rows_of(reader) == [[b"5"]]
 
 
+@pytest.mark.parametrize("blank", [b'{"a": 1}' + b" " * 37, b" " * 45, b'"' + b"a" * 43 + b'"'])
+def test_whether_a_line_is_too_long_does_not_depend_on_those_before(small: Any, file: Any, blank: bytes) -> None:
+    small(9, 64, 4, 40)
+    found = set()
+    for before in range(20):
+        lines = [b'{"a": "%s"}' % (b"x" * before), blank, b'{"a": 2}']
+        rows = rows_of(JSON([file(b"\n".join(lines), "x.jsonl")], {"a": "text"}))
+        found.add(repr(rows[1:]))
+    assert found == {repr([[None], [b"2"]])}
+
+
 def test_json_files(file: Any) -> None:
     first, second = file(b'{"a": 1}'), file('{"a": "é"}\n'.encode("utf-16"))
     assert rows_of(JSON([first, first], {"a": "text"})) == [[b"1"], [b"1"]]

@@ -60,7 +60,7 @@ class JSON:
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         for path in self._paths:
             for lines in _lines(text.pieces(path, self._encoding)):
-                rows = [_object(line) for line in (line.strip(b" \t\r") for line in lines) if line]
+                rows = [_object(line) for line in map(_stripped, lines) if line]
                 arrays = [_column([row.get(name) for row in rows]) for name in columns]
                 if rows:
                     yield text.batch(columns, arrays, len(rows))
@@ -85,10 +85,13 @@ def _lines(pieces: Iterator[bytes]) -> Iterator[list[bytes]]:
     yield [_LONG if long else held]
 
 
+def _stripped(line: bytes) -> bytes:
+    """Without blanks around it; a line is too long with all of them, wherever the pieces that were read end."""
+    return _LONG if len(line) > text.LIMIT else line.strip(b" \t\r")
+
+
 def _object(line: bytes) -> dict[str, Any]:
     """The object on a line; an empty one if there is none."""
-    if len(line) > text.LIMIT:
-        return {}
     characters = line.decode("utf-8", "surrogateescape")  # what is no UTF-8 stays so, see _written
     if line.count(b"[") + line.count(b"{") > _DEEPEST and _depth(characters) > _DEEPEST:
         return {}
