@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import inbounds as ib
+from inbounds.errors import ParameterError
 from inbounds.sampling import draws
 from tests.cli_support import run
 from tests.common import MECHANISMS
@@ -735,3 +736,37 @@ def test_the_command_reads_and_prints_numbers_exactly() -> None:
     assert "9007199254740993" not in outside.output
     at_end = run("release laplace --interval 0 0.3 --sensitivity 0.1 --epsilon 1 --value 0.3 --json")
     assert 0 <= json.loads(at_end.stdout)["value"] <= 0.3
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32], ids=str)
+@pytest.mark.parametrize("upper", [0.1, 0.2, 0.3, 0.6, 1.1, 2.2, 99.9])
+def test_narrow_floats_are_clipped_to_the_very_ends(kind: Any, upper: float) -> None:
+    noise = ib.Laplace(ib.Interval(0, upper), scale=0.5, sensitivity=0.1)
+    for value in (kind(upper), kind(500), kind("inf"), np.array([500, -1], kind)):
+        assert np.all(np.asarray(noise.release(value, clip=True).value) <= upper)
+    counts = ib.Laplace(ib.Integers(0, 70000), scale=2.0, sensitivity=1)
+    assert counts.release(kind("inf"), clip=True).value <= 70000
+
+
+@pytest.mark.parametrize(
+    ("domain", "value"),
+    [
+        (ib.Integers(0, 10), Fraction(1, 3)),
+        (ib.Integers(0, 10), 10**400),
+        (ib.Integers(0, 2**53), np.uint64(2**64 - 1)),
+        (ib.Integers(0, 2**53), [2**53 + 1, 1]),
+        (ib.Interval(0, 1), Decimal("1e400")),
+        (ib.Interval(-math.inf, math.inf), 10**400),
+        (ib.Interval(0, math.inf), Fraction(10**400, 3)),
+    ],
+    ids=range(7),
+)
+def test_what_is_no_answer_is_refused_by_name(domain: Any, value: Any) -> None:
+    edges = "clamp" if math.isfinite(domain.lower) else "ignore"
+    for noise in (
+        ib.Laplace(domain, scale=2.0, sensitivity=1, edges=edges),
+        ib.Gaussian(domain, scale=2.0, sensitivity=1, edges=edges),
+    ):
+        for ask in (noise.interval, noise.estimate):
+            with pytest.raises(ParameterError, match="an answer that this mechanism can give"):
+                ask(value)

@@ -28,6 +28,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
@@ -675,3 +676,119 @@ def test_an_error_of_reading_is_no_word_of_the_engine(tmp_path: Path) -> None:
     with pytest.raises(QueryFailed) as caught:
         data.mean("v", bounds=(0, 1), epsilon=1)
     assert "4711" not in str(caught.value)
+
+
+# ---------------------------------------------------------------- categories, data sets and files that change
+
+
+def categories(values: list[list[str]], kind: Any) -> pa.Table:
+    """Text by categories of few bits, of which each chunk has its own."""
+    chunks = [pa.array(part, pa.string()).dictionary_encode().cast(kind) for part in values]
+    return pa.table({"x": pa.chunked_array(chunks, kind)})
+
+
+def rows(table: Any, where: Any = None, unit: str | None = None) -> int:
+    request = Request({"n": Units() if unit else Rows()}, unit=unit, where=where)
+    return request.run(Source.open(table), salt=SALT)["n"][0][0]
+
+
+@pytest.mark.parametrize("way", ["a path", "a data set"])
+@pytest.mark.parametrize("value", [pa.string(), pa.large_string()], ids=str)
+def test_one_more_category_in_parquet_concerns_its_own_row(value: Any, way: str, tmp_path: Path) -> None:
+    kind = pa.dictionary(pa.int8(), pa.string())
+    counts = []
+    for more in (28, 29, 100):
+        path = str(tmp_path / f"{more}.parquet")
+        table = categories([[f"a{i}" for i in range(100)], [f"b{i}" for i in range(more)]], kind)
+        pq.write_table(table.cast(pa.schema({"x": pa.dictionary(pa.int8(), value)})), path)
+        counts.append(rows(path if way == "a path" else pa.dataset.dataset(path), unit="x"))
+    assert counts == [128, 129, 200]
+
+
+@pytest.mark.parametrize("way", ["a path", "a data set", "one of two files"])
+def test_a_category_that_is_no_text_concerns_its_own_row(way: str, tmp_path: Path) -> None:
+    for octets in (b"\xff\xfeabc", b"zzabc"):
+        given = pa.py_buffer(octets), pa.py_buffer(np.array([0, 2, 5], np.int32).tobytes())
+        words = pa.Array.from_buffers(pa.string(), 2, [None, given[1], given[0]])
+        path = str(tmp_path / "x.parquet")
+        pq.write_table(pa.table({"x": pa.DictionaryArray.from_arrays(pa.array([0, 1, 1], pa.int8()), words)}), path)
+        pq.write_table(pa.table({"x": ["abc"]}), tmp_path / "y.parquet")
+        both = [path, str(tmp_path / "y.parquet")]
+        table = {"a path": path, "a data set": pa.dataset.dataset(path), "one of two files": both}[way]
+        assert rows(table, col("x") == "abc") == 2 + (way == "one of two files")
+
+
+def test_what_folders_of_a_data_set_say_does_not_depend_on_other_folders(tmp_path: Path) -> None:
+    for folder, more in (("first", ()), ("second", (("x", 1),))):
+        for key, count in (("1", 100), ("01", 50), *more):
+            (tmp_path / folder / f"k={key}").mkdir(parents=True)
+            pq.write_table(pa.table({"v": list(range(count))}), tmp_path / folder / f"k={key}" / "a.parquet")
+        table = pa.dataset.dataset(tmp_path / folder, format="parquet", partitioning="hive")
+        request = Request({"n": Rows()}, unit=None, by=("k",), keys=(("1",), ("01",)))
+        assert [row[0] for row in request.run(Source.open(table), salt=SALT)["n"]] == [100, 50]
+    (tmp_path / "third" / "2024").mkdir(parents=True)
+    pq.write_table(pa.table({"v": [1]}), tmp_path / "third" / "2024" / "a.parquet")
+    with pytest.raises(ParameterError, match="folders say what they stand for"):
+        Source.open(pa.dataset.dataset(tmp_path / "third", format="parquet", partitioning=["year"]))
+
+
+def test_data_sets_of_arrow_are_read_as_files_are(tmp_path: Path) -> None:
+    far = pa.table({"x": pa.array([dt.datetime(2024, 1, 1), dt.datetime(9999, 12, 31)], pa.timestamp("us"))})
+    pq.write_table(far, tmp_path / "old.parquet", use_deprecated_int96_timestamps=True)
+    for table in (str(tmp_path / "old.parquet"), pa.dataset.dataset(tmp_path / "old.parquet")):
+        assert rows(table, col("x").year() == 9999) == 1
+    orc.write_table(far, tmp_path / "far.orc")
+    with pytest.raises(ParameterError, match=r"Parquet or Arrow files.*write ORC as Parquet"):
+        Source.open(pa.dataset.dataset(tmp_path / "far.orc", format="orc"))
+    pq.write_table(pa.table({"x": ["1", "2", "abc"]}), tmp_path / "text.parquet")
+    declared = pa.dataset.dataset(tmp_path / "text.parquet", schema=pa.schema({"x": pa.int32()}))
+    with pytest.raises(ParameterError, match="types of its files"):
+        Source.open(declared)
+
+
+@pytest.mark.parametrize("way", ["a path", "a data set"])
+def test_a_file_of_parquet_that_was_written_anew_is_read_anew(way: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x": list(range(1000))}), path)
+    data = ib.dataset(str(path) if way == "a path" else pa.dataset.dataset(path), unit=None, budget=ib.Budget(10))
+    pq.write_table(pa.table({"x": list(range(5000, 6500))}), path)
+    counted = Request({"n": Rows()}, unit=None, where=col("x") >= 5000).run(data.source, salt=SALT)["n"][0][0]
+    assert counted == 1500
+    pq.write_table(pa.table({"x": ["a"]}), path)
+    with pytest.raises(ParameterError, match="as when it was opened"):
+        data.count(epsilon=1)
+    assert data.spent()["epsilon"] == 0
+
+
+def test_a_whole_number_of_very_many_digits_is_missing(tmp_path: Path) -> None:
+    path, long = tmp_path / "w.csv", "9" * 5000
+    for more in ("", f"a,{long}\nb,{long}\n", f"a,{'9' * 1000}\nb,{'9' * 1000}\n"):
+        path.write_text("p,k\n" + "".join(f"{i},7\n" for i in range(100)) + more)
+        data = ib.dataset(
+            path, unit="p", types={"k": "wide"}, header=True, budget=ib.Budget(epsilon=500, delta=1e-3), max_groups=1
+        )
+        found = data.group_by("k").count_units(epsilon=100, delta=1e-5)
+        assert found.keys[0] == (7,)
+        assert len(found.keys) <= 2
+
+
+def test_a_type_whose_type_is_a_stranger_is_not_asked(tmp_path: Path) -> None:
+    class Meta(type):
+        __hash__ = type.__hash__
+
+        def __eq__(cls, other: object) -> bool:
+            raise RuntimeError("asked")
+
+    class Odd(metaclass=Meta):
+        pass
+
+    for declared in ("boolean", "date", "time", "integer", "number", "text", "wide"):
+        table = pd.DataFrame({"u": [1, 2], "x": pd.Series([Odd(), None], dtype=object)})
+        request = Request({"n": Rows()}, unit="u", rows=1, where=col("x").is_null())
+        assert request.run(Source.open(table, types={"x": declared}), salt=SALT)["n"][0][0] == 2
+
+
+def test_a_macro_of_the_users_does_not_stand_in_the_way() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT range AS x FROM range(5); CREATE MACRO lower(x) AS 1/0 || 'x'")
+    assert rows(connection.table("t")) == 5

@@ -104,7 +104,7 @@ def nearest(x: Number) -> float:
 def array(values: object) -> Numbers | None:
     """Real numbers of any shape; None where anything else is among them.
 
-    Of float64 or narrower floats and of integers the array itself, not copied; all else as objects, or float64.
+    Of float64 and of integers the array itself, not copied; all else as objects, or float64.
     Masked arrays are none: what is under the mask is not for release, and what is not cannot be told apart.
     """
     if _holds_none(values):
@@ -124,6 +124,8 @@ def array(values: object) -> Numbers | None:
         return None
     if raw.dtype.kind == "f" and raw.dtype.itemsize > 8:
         raw = raw.astype(object)
+    if raw.dtype.kind == "f" and raw.dtype.itemsize < 8:
+        raw = raw.astype(np.float64)  # else ends of a domain would be rounded to the narrower type beside it
     if raw.dtype != object:
         return raw if raw.dtype.kind in "iuf" else None
     found = [exact(value) for value in raw.ravel().tolist()]

@@ -88,8 +88,11 @@ def released(mechanism: Mechanism, value: Any) -> npt.NDArray[Any]:
     if isinstance(domain, Box) and (x.ndim == 0 or x.shape[-1] != domain.dimension):
         check.refuse(what, "value", f"of shape (..., {domain.dimension})", f"shape {x.shape}", "")
     possible = np.asarray(mechanism._possible(x))
+    if x.dtype == object and not mechanism._whole_answers:  # which are floats
+        floats = np.asarray(np.abs(x) <= _exact.LARGEST, dtype=bool)
+        possible = possible & (floats.all(axis=-1) if isinstance(domain, Box) else floats)
     if not possible.all():
-        shown = x[tuple(np.argwhere(~possible)[0])].tolist()
+        shown = np.asarray(x[tuple(np.argwhere(~possible)[0])]).tolist()
         check.refuse(what, "value", f"an answer that this mechanism can give, on {domain!r}", shown, "")
     return x
 

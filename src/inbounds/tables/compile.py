@@ -333,7 +333,8 @@ class Compiler:
         width = max(len(self.group), 1)
         scalars = {row[:width]: row[width:] for row in run[""]}
         if len(scalars) > self.request.most_keys and self.request.keys is None:
-            raise QueryFailed(f"query: there are more than {self.request.most_keys} groups. Raise most_keys.")
+            step = "Group by fewer columns or by something coarser, or give the groups with keys=."
+            raise QueryFailed(f"query: more than {self.request.most_keys} groups could be found. {step}")
         places = self._places(scalars)
         numbers = len(self._numbers())
         found = [tuple(map(int, scalars.get(place, (0,) * (numbers + 1)))) for place in places]

@@ -21,6 +21,7 @@ _EACH = {"s": 1_000_000, "ms": 1000, "us": 1}  # microseconds
 _EXACTLY = Context(prec=80)
 _MINUTE = 60_000_000  # microseconds
 _DIGITS = 18  # decimal digits that int64 holds whatever they are
+_MOST_DIGITS = 1000  # characters of a whole number that is wide: Python makes numbers of so many, and few more, of text
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,8 @@ def _parsed(declared: str) -> str:
         return matching(_WHOLE, f"TRY_CAST(regexp_replace({_TRIMMED}, '\\..*', '') AS BIGINT)")
     if declared == "wide":  # in one spelling, so that ids which are equal are equal as text
         digits = f"regexp_replace({_TRIMMED}, '^[+]?(-?)0*([0-9]+)$', '\\1\\2')"
-        return matching("[+-]?[0-9]+", f"CASE {digits} WHEN '-0' THEN '0' ELSE {digits} END")
+        spelled = matching("[+-]?[0-9]+", f"CASE {digits} WHEN '-0' THEN '0' ELSE {digits} END")
+        return f"CASE WHEN strlen({_TRIMMED}) <= {_MOST_DIGITS} THEN {spelled} END"
     if declared == "number":
         number = matching(f"({_NUMBER}|{_INFINITY})", f"TRY_CAST({_TRIMMED} AS DOUBLE)")
         return f"CASE WHEN NOT isnan({number}) THEN {number} END"

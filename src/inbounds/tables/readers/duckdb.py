@@ -146,9 +146,9 @@ def tables_named(connection: Any, path: Sequence[str]) -> list[tuple[Place, str]
     found = connection.sql(
         "SELECT database_name, schema_name, table_name, "
         "CASE WHEN temporary THEN 'temporary table' ELSE 'table' END "
-        f"FROM {_OWN}.duckdb_tables() WHERE NOT internal AND lower(table_name) = lower($name) UNION ALL "
+        f"FROM {_OWN}.duckdb_tables() WHERE NOT internal AND {_OWN}.lower(table_name) = {_OWN}.lower($name) UNION ALL "
         f"SELECT database_name, schema_name, view_name, sql FROM {_OWN}.duckdb_views() "
-        "WHERE NOT internal AND lower(view_name) = lower($name)",
+        f"WHERE NOT internal AND {_OWN}.lower(view_name) = {_OWN}.lower($name)",
         params={"name": path[-1]},
     ).fetchall()
 

@@ -279,7 +279,7 @@ def _number(value: Any) -> bytes | None:
 
 
 def _boolean(value: Any) -> bytes | None:
-    if type(value) in (bool, np.bool_):
+    if (kind := type(value)) is bool or kind is np.bool_:  # "in" would ask the type of a stranger
         return b"true" if value else b"false"
     return _text(value)
 
@@ -295,7 +295,7 @@ def _date(value: Any) -> bytes | None:
 def _time(value: Any) -> bytes | None:
     if type(value) is dt.date:
         return value.isoformat().encode()
-    if type(value) in (dt.datetime, extra("pandas").Timestamp):
+    if (kind := type(value)) is dt.datetime or kind is extra("pandas").Timestamp:
         known = value.tzinfo is None or type(value.tzinfo).__module__.split(".")[0] in _ZONES
         return value.isoformat().encode() if known else None
     return _text(value)

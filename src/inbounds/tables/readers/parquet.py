@@ -32,10 +32,7 @@ class Parquet:
 
     def __init__(self, paths: Sequence[str], types: Mapping[str, str] | None = None) -> None:
         """``types`` is for columns that paths name, which are text."""
-        datasets = extra("pyarrow.dataset")
-        # Times of the oldest sort, as microseconds: as nanoseconds those far away would wrap round.
-        how = datasets.ParquetFileFormat(coerce_int96_timestamp_unit="us")
-        found = datasets.dataset([os.path.abspath(path) for path in paths], format=how)
+        found = extra("pyarrow.dataset").dataset([os.path.abspath(path) for path in paths], format=_parquet(()))
         what = "a file of Parquet" if len(paths) == 1 else "files of Parquet"
         parts = list(found.get_fragments())
         self._begin(parts, [_of_path(part.path) for part in parts], types or {}, what)
@@ -47,11 +44,26 @@ class Parquet:
         self, datasets = cls.__new__(cls), extra("pyarrow.dataset")
         parts = list(found.get_fragments())
         kinds = sorted({type(part.format).__name__.removesuffix("FileFormat") for part in parts})
-        if not set(kinds) <= {"Parquet", "Ipc", "Orc"} or not all(hasattr(part, "path") for part in parts):
-            step = "Pass the paths of the files, with types= for what their columns hold."
-            check.refuse("Source", "table", "a data set of Parquet, Arrow or ORC files", ", ".join(kinds), step)
+        if not set(kinds) <= {"Parquet", "Ipc"} or not all(hasattr(part, "path") for part in parts):
+            step = "Pass the paths of the files, with types= for what their columns hold; write ORC as Parquet."
+            check.refuse("Source", "table", "a data set of Parquet or Arrow files", ", ".join(kinds), step)
+        stored = [dict(zip(s.names, s.types, strict=True)) for s in (part.physical_schema for part in parts)]
+        said = {f.name: f.type for f in found.schema if (here := [s[f.name] for s in stored if f.name in s])
+                and f.type not in here}  # fmt: skip
+        if said:
+            step = "Leave schema= out: files know their types."
+            check.refuse("Source", "table", "a data set whose columns have the types of its files", said, step)
         keys = [datasets.get_partition_keys(part.partition_expression) for part in parts]
-        texts = [{name: None if key is None else str(key).encode() for name, key in each.items()} for each in keys]
+        # What they say is taken from the paths as it is: Arrow makes numbers of it where all folders look like some.
+        paths = [_of_path(part.path) for part in parts]
+        unsaid = sorted({name for key, path in zip(keys, paths, strict=True) for name in key if name not in path})
+        if unsaid:
+            step = "Name folders as year=2024, or write these columns into the files."
+            check.refuse("Source", "table", "a data set whose folders say what they stand for", unsaid, step)
+        texts = [
+            {name: None if value is None else path[name] for name, value in key.items()}
+            for key, path in zip(keys, paths, strict=True)
+        ]
         self._begin(parts, texts, {}, f"a pyarrow data set of {' and '.join(kinds)} files")
         self.identity = ", ".join(os.path.abspath(part.path) for part in parts)
         return self
@@ -59,9 +71,10 @@ class Parquet:
     def _begin(
         self, parts: list[Any], of_path: list[dict[str, bytes | None]], types: Mapping[str, str], what: str
     ) -> None:
-        self.what, self._fragments, self._of_path = what, parts, of_path
+        self.what, self._of_path = what, of_path
         self._found = [_state(part.path) for part in parts]
-        self._schemas = [self._schema(part) for part in parts]
+        self._fragments = [_plain(part) for part in parts]
+        self._schemas = [self._schema(part) for part in self._fragments]
         partitions = {name: types.get(name, "text") for keys in of_path for name in keys}
         both = sorted({name for schema in self._schemas for name in schema} & set(partitions))
         if both:
@@ -95,6 +108,7 @@ class Parquet:
         for fragment, keys, present in zip(self._fragments, self._of_path, self._schemas, strict=True):
             if not all(_may_hold(bare, keys, present) for bare in only):
                 continue
+            fragment = self._again(fragment, present)
             stored = {f"r{i}": datasets.field(name) for i, name in enumerate(columns) if name in present}
             scanner = fragment.scanner(columns=stored, filter=_filter(only, present), **_AHEAD)
             for batch in scanner.to_batches():
@@ -109,15 +123,42 @@ class Parquet:
 
     def ready(self) -> None:
         for fragment, schema, found in zip(self._fragments, self._schemas, self._found, strict=True):
-            if _state(fragment.path) == found:
-                continue
-            try:  # the end of the file tells, and not a row
-                same = self._schema(fragment.format.make_fragment(fragment.path, fragment.filesystem)) == schema
-            except Exception:  # whatever it says
-                same = False
-            if not same:
-                step = "Open it again."
-                check.refuse("Source", "table", "a table whose files are as when it was opened", fragment.path, step)
+            if _state(fragment.path) != found:
+                self._again(fragment, schema)
+
+    def _again(self, fragment: Any, schema: Mapping[str, Any]) -> Any:
+        """The file as it is now: what a fragment knows of its parts is of when it was opened."""
+        try:  # the end of the file tells, and not a row
+            found = fragment.format.make_fragment(fragment.path, fragment.filesystem)
+            if self._schema(found) == schema:
+                return found
+        except Exception:  # whatever it says
+            pass
+        step = "Open it again."
+        check.refuse("Source", "table", "a table whose files are as when it was opened", fragment.path, step)
+
+
+def _parquet(dictionaries: Iterable[str]) -> Any:
+    """How Parquet is read; times of the oldest sort as microseconds: as nanoseconds those far away would wrap round."""
+    format_of = extra("pyarrow.dataset").ParquetFileFormat
+    return format_of(coerce_int96_timestamp_unit="us", dictionary_columns=list(dictionaries))
+
+
+def _plain(fragment: Any) -> Any:
+    """The file read by these rules, whatever a data set says.
+
+    Text that was written by categories is asked for as that. Arrow would read it as text and find the categories
+    again, which fails on text that is no UTF-8, and where there are more of them than the type they once had can count.
+    """
+    types = extra("pyarrow").types
+    if type(fragment.format).__name__ != "ParquetFileFormat":
+        return fragment
+    found = _parquet(()).make_fragment(fragment.path, fragment.filesystem)
+    if fragment.num_row_groups != found.num_row_groups:
+        check.refuse("Source", "table", "a data set of whole files", "one of parts of files", "Pass the paths.")
+    schema = found.physical_schema
+    names = [n for n, kind in zip(schema.names, schema.types, strict=True) if types.is_dictionary(kind)]
+    return _parquet(names).make_fragment(fragment.path, fragment.filesystem) if names else found
 
 
 def own(names: Iterable[str]) -> None:
