@@ -6,9 +6,9 @@ import datetime as dt
 import enum
 import functools
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from decimal import Context, Decimal
 from math import inf, nan
 from typing import Any
 
@@ -121,7 +121,8 @@ def question(name: str, *given: Any, **more: Any) -> Any:
 class Case:
     """Two tables and a question. Cells are plain values: dates as days, times as counts of their unit since 1970.
 
-    The rows of the unit in which the tables differ stand ``times`` over at a ``place`` among the others.
+    The rows of the unit in which the tables differ stand ``times`` over at a ``place`` among the others. ``crowd``
+    others have one row each, and ``spread`` groups of their own if that is not 0.
     """
 
     format: str
@@ -133,6 +134,7 @@ class Case:
     place: int = 0
     times: int = 1
     crowd: int = 0
+    spread: int = 0
 
     def table(self, side: str) -> list[Row]:
         """The rows of the ``"first"`` or ``"second"`` table, or of the ``"empty"`` one."""
@@ -148,9 +150,14 @@ class Case:
         pool = self.rows or self.one or self.other
         if not pool:
             return []
+        spread = self.spread if family(self.columns.get("g", "null")) in ("whole", "text") else 0
         return [
             tuple(
-                another(self.columns[name], i) if name in ids else value
+                another(self.columns[name], i)
+                if name in ids
+                else another(self.columns[name], i % spread)
+                if spread and name == "g"
+                else value
                 for name, value in zip(self.columns, pool[i % len(pool)], strict=True)
             )
             for i in range(self.crowd)
@@ -182,7 +189,7 @@ def another(label: str, i: int) -> Any:
 
 # ---------------------------------------------------------------- values
 
-WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "int128")
 REAL = ("float32", "float64", "decimal128(9, 2)", "decimal128(38, 10)")
 TIME = tuple(f"timestamp[{unit}]" for unit in SCALES)
 INSTANT = ("timestamp[us, tz=UTC]", "timestamp[ns, tz=America/New_York]", "timestamp[ms, tz=UTC]")
@@ -225,7 +232,7 @@ def values(label: str) -> tuple[Any, ...]:
         )
     if kind == "real":
         digits, scale = (9, 2) if label.startswith("decimal128(9") else (38, 10)
-        most = Decimal(10**digits - 1).scaleb(-scale)
+        most = Decimal(10**digits - 1).scaleb(-scale, Context(prec=80))
         return (Decimal(0), Decimal(1), Decimal("2.5"), Decimal("-3.25"), most, most.copy_negate(), Decimal("0.01"))
     if kind == "text":
         return TEXTS
@@ -297,8 +304,8 @@ CONSTANTS = (
 class Grammar:
     """Expressions over some columns."""
 
-    def __init__(self, columns: dict[str, str]) -> None:
-        self.columns = columns
+    def __init__(self, columns: dict[str, str], pools: Mapping[str, Sequence[Any]]) -> None:
+        self.columns, self.pools = columns, pools
 
     def named(self, *kinds: str) -> list[str]:
         return [name for name, label in self.columns.items() if family(label) in kinds]
@@ -324,15 +331,25 @@ class Grammar:
                 st.tuples(part, self.column("date", "time", "instant")).map(lambda t: {"op": t[0], "of": [t[1]]})
             )
         if deep and some:
-            sides = st.one_of(self.number(deep - 1), st.sampled_from(CONSTANTS).map(lambda c: {"value": c}))
+            sides = st.one_of(
+                self.number(deep - 1), self.number(0), st.sampled_from(CONSTANTS).map(lambda c: {"value": c})
+            )
             pair = st.tuples(st.sampled_from(("+", "-", "*")), self.number(deep - 1), sides)
             some.append(pair.map(lambda t: {"op": t[0], "of": [t[1], t[2]]}))
         return st.one_of(some)
 
+    def _compared(self, op: str, name: str, value: Any) -> Any:
+        kind = family(self.columns[name])
+        if kind == "date":
+            day = key("date32[day]", value) or dt.date(1970, 1, 1)
+            return {"op": op, "of": [{"column": name}, {"date": day.isoformat()}]}
+        op = op if kind == "whole" else "=="
+        return {"op": op, "of": [{"column": name}, {"value": value}]}
+
     def ordered(self) -> st.SearchStrategy[Any]:
         """A column of an order."""
         known = [n for n in self.columns if family(self.columns[n]) in ("real", "truth", "date", "time", "instant")]
-        known += [n for n, label in self.columns.items() if label in WHOLE and label != "uint64"]
+        known += [n for n, label in self.columns.items() if label in WHOLE and label not in ("uint64", "int128")]
         exact = [name for name in known if not self.columns[name].startswith("decimal")]
         return st.sampled_from([{"column": name} for name in exact or self.columns])
 
@@ -349,6 +366,10 @@ class Grammar:
             sides = st.one_of(st.sampled_from(CONSTANTS).map(lambda c: {"value": c}), self.number(1))
             pair = st.tuples(compared, self.number(2), sides)
             some += [pair.map(lambda t: {"op": t[0], "of": [t[1], t[2]]})] * 3
+        here = [(n, v) for n in self.named("whole", "text", "date") for v in self.pools[n] if type(v) in (int, str)]
+        if here:  # which a file may be asked for
+            found = st.tuples(st.sampled_from(("==", "==", "<", ">=")), st.sampled_from(here))
+            some += [found.map(lambda t: self._compared(t[0], *t[1]))] * 2
         if self.named("truth"):
             some.append(self.column("truth"))
         if self.named("text"):
@@ -412,7 +433,7 @@ def asks(draw: Any, grammar: Grammar, rows: bool) -> tuple[Any, ...]:
     if grammar.named("date"):
         names.append("dates")
     name = draw(st.sampled_from(names))
-    per = {"per_unit": draw(st.sampled_from(("mean", "sum", "sum", "min", "max", "last")))} if not rows else {}
+    per = {"per_unit": draw(st.sampled_from(("mean", "sum", "sum", "min", "max", "last", "last")))} if not rows else {}
     if per.get("per_unit") == "last":
         per |= {"per_unit": draw(st.sampled_from(("first", "last"))), "order": draw(grammar.ordered())}
     if name in ("count", "count_units"):
@@ -426,15 +447,27 @@ def asks(draw: Any, grammar: Grammar, rows: bool) -> tuple[Any, ...]:
             draw(st.sampled_from(DATES)),
             per,
         )
+    cells = {"cells": draw(st.sampled_from((32, 32, 100))), "level": draw(st.sampled_from((None, 0.95)))}
     column, bounds = draw(grammar.number(draw(st.sampled_from((0, 0, 1))))), draw(st.sampled_from(BOUNDS))
     if name == "histogram":
         edges = draw(st.sampled_from(([0, 1], [0, 1, 2, 5], [-1e9, 0, 1e9], [-1, 0.5, 1, 3])))
         return (name, column, edges, per)
     if name in ("quantile", "quantiles"):
         q = draw(st.sampled_from((0.5, 0.25, 0.9))) if name == "quantile" else [0.1, 0.5]
-        return (name, column, q, bounds, {"cells": 32, "level": draw(st.sampled_from((None, 0.95))), **per})
+        return (
+            name,
+            column,
+            q,
+            bounds,
+            {**cells, **per},
+        )
     if name in ("median", "min", "max"):
-        return (name, column, bounds, {"cells": 32, "level": draw(st.sampled_from((None, 0.95))), **per})
+        return (
+            name,
+            column,
+            bounds,
+            {**cells, **per},
+        )
     if name == "sum":
         per |= {"edges": draw(st.sampled_from(("auto", "auto", "clamp", "denoise", "truncate")))}
     return (name, column, bounds, per)
@@ -464,18 +497,31 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
         for name, label in columns.items()
     }
     pools["g"].sort(key=lambda v: v is None)
+    if draw(st.integers(0, 3)) == 0:  # groups that an engine could take for one
+        twin = draw(near(columns["g"], pools["g"][0]))
+        pools["g"] += [twin] if twin is not None and where.carries(columns["g"], twin) else []
     plain = draw(st.integers(0, 3)) == 0
     if plain:  # a table of one value and holes in it, where whoever comes with another one changes what is known of it
         for name, label in columns.items():
             if name.startswith("x") and family(label) in ("whole", "real"):
                 pools[name] = [draw(st.sampled_from(ordinary(label))), nan if label.startswith("float") else None]
     someone = tuple(draw(cells(columns[name], where).filter(lambda v: v is not None)) for name in own)
+    few = 0 if draw(st.integers(0, 7)) == 0 else 8  # no row but those of the one unit
     rows = draw(
-        st.lists(st.tuples(*(st.sampled_from(pool) for pool in pools.values())), min_size=4 * plain, max_size=8)
+        st.lists(
+            st.tuples(*(st.sampled_from(pool) for pool in pools.values())),
+            min_size=min(4 * plain, few),
+            max_size=few,
+        )
     )
     opposite: dict[str, Any] = {}
     if own and draw(st.integers(0, 2)) == 0:  # next to somebody else, as near as the type allows, and most unlike
+        for name in own:  # where neighbours are furthest from what a float64 holds
+            if columns[name] in ("int64", "uint64") and draw(st.booleans()):
+                pools[name][0] = draw(st.sampled_from((2**53, 2**53 + 1, 2**63 - 1)))
         twins = tuple(draw(near(columns[name], pools[name][0])) for name in own)
+        if len(own) > 1 and pools[own[0]][0] is not None and draw(st.booleans()):  # in one of two columns
+            twins = (pools[own[0]][0], twins[1])
         if None not in twins and all(where.carries(columns[name], v) for name, v in zip(own, twins, strict=True)):
             someone = twins
             far = {name: furthest(label) for name, label in columns.items() if name.startswith("x")}
@@ -504,13 +550,21 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
     if draw(st.booleans()):
         one, other = other, one
     size = len({tuple(map(marked, (row[i] for i in at))) for row in rows} | {()}) if asked.size else None
+    if size and draw(st.integers(0, 2)) == 0:  # what is said is public, and may be wrong
+        size += draw(st.sampled_from((1, 90)))
     place, times = draw(st.integers(0, 8)), draw(st.sampled_from((1, 1, 2, 5, 40, 300))) if own else 1
     crowd = draw(st.sampled_from((0, 0, 0, 0, 0, 0, 5, 5, 60, 60, 400, 3000)))
-    return Case(where.name, columns, tuple(rows), one, other, replace(asked, size=size), place, times, crowd)
+    spread = draw(st.sampled_from((0, 0, 0, 2, 12, 30)))
+    asked = replace(asked, size=size)
+    return Case(where.name, columns, tuple(rows), one, other, asked, place, times, crowd, spread)
 
 
 def near(label: str, value: Any) -> st.SearchStrategy[Any]:
     """Another value that an engine could take for the same one; None where there is none."""
+    if value is None:  # what could stand for it
+        return st.sampled_from(
+            {"text": ("", "None", "null", "nan"), "real": (0.0,), "truth": (False,)}.get(family(label), (0,))
+        )
     if isinstance(value, str):
         others = (value.swapcase(), value.swapcase(), f"{value} ", unicodedata.normalize("NFD", value))
         return st.sampled_from([other for other in others if other != value])
@@ -568,8 +622,8 @@ def of_one_unit(
 
 @st.composite
 def questions(draw: Any, columns: dict[str, str], pools: dict[str, list[Any]], unit: Any, grouped: bool) -> Question:
-    grammar = Grammar(columns)
-    max_rows = draw(st.sampled_from((1, 2, 3, 40, None))) if unit is not None else None
+    grammar = Grammar(columns, pools)
+    max_rows = draw(st.sampled_from((1, 2, 3, 40, None, None, None))) if unit is not None else None
     neighbours = draw(st.sampled_from(("add-remove", "add-remove", "substitute")))
     by: tuple[Any, ...] = ()
     keys: Any = None
@@ -585,13 +639,15 @@ def questions(draw: Any, columns: dict[str, str], pools: dict[str, list[Any]], u
             if keys and draw(st.integers(0, 5)) == 0:  # once more, in another dress
                 keys += tuple(Word(k) for k in keys if type(k) is str)[:1]
                 keys += tuple(Code(k) for k in keys if type(k) is int and k in set(Code))[:1]
+            elif keys and draw(st.integers(0, 11)) == 0:
+                keys += keys
     finds = bool(by) and keys is None
     goal = draw(st.sampled_from(WITH_DELTA if finds else (*GOALS, WITH_DELTA[0])))
     derived = {}
     if grammar.counts and draw(st.integers(0, 4)) == 0:
         derived = {"made": draw(grammar.number(2))}
     known = grammar
-    count = draw(st.sampled_from((1, 1, 2, 3)))
+    count = draw(st.sampled_from((1, 2, 3, 4)))
     rows = unit is None or max_rows is not None
     asked = tuple(draw(asks(known, rows)) for _ in range(count))
     if count > 1 and draw(st.booleans()):  # of the same column, in other bounds or another way
@@ -600,7 +656,7 @@ def questions(draw: Any, columns: dict[str, str], pools: dict[str, list[Any]], u
     if derived:
         made = ("mean", {"column": "made"}, draw(st.sampled_from(BOUNDS)), {} if rows else {"per_unit": "mean"})
         asked = (*asked, made)
-    if draw(st.integers(0, 9)) == 0:
+    if draw(st.integers(0, 6)) == 0:
         asked, goal = (("suggest_caps",),), {"epsilon": 1.0}
         if grammar.counts and (unit is None or draw(st.booleans())):
             asked = (("suggest_bounds", draw(grammar.number(1))),)

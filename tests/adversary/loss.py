@@ -99,8 +99,9 @@ class Loss:
     def _add_pick(self, first: Any, second: Any, stated: float | None) -> None:
         """The weights move by a factor e^(epsilon/2) at most, so from the least ratio to the largest it is epsilon."""
         ratio = first - second
+        error = 2.0**-44 * (1.0 + float(np.abs(first).max() + np.abs(second).max()))  # of logarithms so long
         if stated is not None:
-            self.moved = max(self.moved, Fraction(float(ratio.max() - ratio.min()) / stated * _LOWER))
+            self.moved = max(self.moved, Fraction((float(ratio.max() - ratio.min()) - error) / stated * _LOWER))
         self.there += Fraction(max(float(ratio.max()), 0.0) * _LOWER)
         self.back += Fraction(max(float(-ratio.min()), 0.0) * _LOWER)
         self.rho += Fraction(float(ratio.max() - ratio.min()) * _LOWER) ** 2 / 8

@@ -62,6 +62,10 @@ def judge(case: Case) -> Verdict:
             shown = sorted(set.intersection(*({repr(k) for k in run.tallies[-1][1].keys} for run in runs if run)))
             if shown:
                 runs = [run_case(case, side, folder, shown) for side in ("first", "second")]
+                for run in filter(None, runs):
+                    if not run.failed and case.question.suppress_below is None and sorted(run.groups) != shown:
+                        verdict.violations.append(f"groups: {run.groups} are shown, where {shown} pass")
+                        return verdict
         first, second = runs
         assert first is not None
         assert second is not None
@@ -115,6 +119,10 @@ def _compared(case: Case, first: Run, second: Run, shown: Sequence[Any]) -> Verd
         found.violations.append(f"drawn: {float(loss.stated_ratio(goal)):.6g} of what the price {goal} pays for")
     if loss.moved > 1:
         found.violations.append(f"moved: {float(loss.moved):.6g} of the sensitivity stated")
+    if question.finds and shown and len(first.draws) <= 4 and not loss.gaussian:
+        paid, most = first.spent["epsilon"], float(max(loss.there, loss.back) + loss.found)
+        if most * PAID > paid or loss.delta * PAID > first.spent.get("delta", 0.0):  # one can be had for the other
+            found.violations.append(f"charged: {first.spent}, with a loss of {most} and {loss.delta}")
     if first.draws and set(goal) == {"epsilon"}:
         paid = Fraction(repr(first.spent["epsilon"]))
         most = max(loss.there, loss.back, loss.stated)

@@ -35,6 +35,7 @@ from inbounds.mechanism.shifted import Shifted
 from inbounds.sampling import entropy
 from inbounds.tables import Answer, Request, Results, picking, tails
 from inbounds.tables.picking import Picker
+from inbounds.tables.readers import csv, frames, sqlite, text
 from tests.adversary.cases import Case
 from tests.adversary.formats import FORMATS
 from tests.adversary.loss import Draw
@@ -59,6 +60,7 @@ class Run:
     failed: str | None = None
     refused: bool = False
     spent: dict[str, Any] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
 
     def see(self, what: str, shown: object) -> None:
         text = str(shown)
@@ -87,7 +89,8 @@ class Recorder:
         if isinstance(self.mechanism, BoundedLaplace) and self.run.tallies:
             keys = self.run.tallies[-1][1].keys
             self.run.draws.append(Draw(self.mechanism, q.tolist(), tuple(map(repr, keys))))
-            return np.array([1e6 if repr(key) in self.shown else 0.0 for key in keys], dtype=np.float64)
+            passes = math.floor(1 + self.mechanism.bound) + 1  # the least that a group of one unit cannot reach
+            return np.array([passes - (repr(key) not in self.shown) for key in keys], dtype=np.float64)
         if clip:  # as the sampler would: true answers are moved into the domain first
             q = np.clip(q, low, high)
         self.run.draws.append(Draw(self.mechanism, q.copy()))
@@ -101,10 +104,11 @@ class Recorder:
         return np.asarray(domain.lower, dtype=np.float64), np.asarray(domain.upper, dtype=np.float64)
 
     def _answers(self, shape: tuple[int, ...], low: Any, high: Any) -> Any:
-        """Of the domain, some scales away from its lower end, 0 or its upper end."""
+        """Of the domain, some scales away from its lower end, 0 or its upper end, and every sixth on it."""
         count, scale = len(self.run.draws), float(self.mechanism.scale)
         size = math.prod(shape)
-        away = np.array([chance(count, i) for i in range(size)]).reshape(shape) * 8.0 * scale
+        away = np.array([chance(count, i) for i in range(size)]).reshape(shape)
+        away = np.where(away < 1.0 / 6.0, 0.0, away * 8.0 * scale)
         start = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high - 8.0 * scale, -3.0 * scale))
         whole = getattr(self.mechanism.domain, "lattice", False) or getattr(self.mechanism.domain, "integer", False)
         found = np.clip(np.floor(start + away) if whole else start + away, low, high)
@@ -282,6 +286,12 @@ def listened(calls: list[str]) -> Iterator[None]:
 
 # ---------------------------------------------------------------- a run
 
+#: Sizes of what is read at once, so small that few rows have many seams; and of what is too long.
+SEAMS = (
+    *((text, "_PIECE", 48), (text, "LIMIT", 200), (csv, "_WINDOW", 64), (csv, "_MOST_SINGLE", 4)),
+    *((frames, "_ROWS", 3), (sqlite, "_BATCH", 3)),
+)
+
 
 def _panic(error: BaseException) -> bool:
     """Whether it is one of Rust's, as Polars has, which Python does not count among exceptions."""
@@ -348,7 +358,7 @@ def run_case(case: Case, side: str, folder: Path, shown: Sequence[Any] = ()) -> 
     place = folder / "temporary"
     place.mkdir(exist_ok=True)
     with (
-        replaced((tempfile, "tempdir", str(place))),
+        replaced((tempfile, "tempdir", str(place)), *(SEAMS if chance("seams", case.rows) < 0.25 else ())),
         watched(run, folder),
         frozen(run, shown),
         contextlib.nullcontext() if texts else brief(),
@@ -365,7 +375,10 @@ def run_case(case: Case, side: str, folder: Path, shown: Sequence[Any] = ()) -> 
                 plan = question.plan(view)
                 run.see("the plan", (plan.explain(sql=texts), repr(plan), plan.describe(), plan.event.to_json()))
                 step = "running"
-                run.see("the answers", answers(plan.run(), texts))
+                found = plan.run()
+                if isinstance(found, Results):  # of a histogram a row for each bin
+                    run.groups = tuple(dict.fromkeys(repr(key[: len(question.by)]) for key in found.keys))
+                run.see("the answers", answers(found, texts))
                 run.see("the plan afterwards", (plan.explain(), repr(plan), repr(data), data.source.notes))
         except BaseException as error:
             if not isinstance(error, Exception) and not _panic(error):
