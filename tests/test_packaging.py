@@ -190,7 +190,7 @@ assert 0 <= data.mean("age", bounds=(0, 120), epsilon=1.0).value <= 120
 import inbounds as ib
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-table = spark.createDataFrame([(1, "a", 30), (2, "b", 40)], "person int, ward string, age int")
+table = spark.createDataFrame([(1, "a", 30), (2, "b", 40)], "person int, ward string, age int").localCheckpoint()
 data = ib.dataset(table, unit="person", budget=ib.Budget(epsilon=1)).group_by("ward", keys=["a", "c"], max_groups=1)
 assert len(data.count_units(epsilon=1.0)) == 2
 spark.stop()

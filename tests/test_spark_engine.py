@@ -44,6 +44,7 @@ def sessions(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[di
         "spark.sql.optimizer.maxIterations": "100",
     }
     with spark_session(settings) as classic:
+        classic.sparkContext.setCheckpointDir(str(tmp_path_factory.mktemp("checkpoints")))
         from pyspark.sql.connect.session import SparkSession as Remote
 
         remote = Remote.builder.remote(f"sc://127.0.0.1:{port}").create()
@@ -255,6 +256,58 @@ def test_statistics_that_leave_out_nan_change_nothing(classic: Any, tmp_path: Pa
     assert [tally.units for tally in tallies] == [(500,), (501,)]
 
 
+DAY, NOON = dt.date(1582, 10, 10), dt.datetime(2024, 1, 1, 12)
+BY_OTHER_ROWS: dict[str, tuple[pa.DataType, Any, Any, str, str, Any]] = {
+    # the type and value of 500 rows, the value of one more, the type as read, a condition of Spark, and of ours
+    "NaN": (pa.float64(), NAN, 5.5, "double", "v > 5", ~(col("v") <= 5)),
+    "NaN itself": (pa.float32(), NAN, INF, "float", "v = try_cast('nan' AS float)", col("v") > 5),
+    "NaN cast": (pa.float32(), NAN, 5.5, "float", "cast(v AS double) IN (5.5D, 7D)", col("v") == 5.5),
+    "NaN in a branch": (pa.float64(), NAN, 5.5, "double", "if(v > 5, 'a', 'b') = 'a'", col("v") > 5),
+    "milliseconds": (pa.timestamp("ms", "UTC"), NOON, NOON - dt.timedelta(days=1), "timestamp",
+                     "v < timestamp'2024-01-01 12:00:00.0005Z'", col("v").year() < 2024),
+    "days that Java leaves out": (pa.date32(), DAY, DAY + dt.timedelta(days=6), "date", "v >= date'1582-10-10'",
+                                  col("v") >= DAY),
+    "days of early years": (pa.date32(), dt.date(1, 1, 1), DAY, "date", "v < date'0001-01-02'", col("v") <= DAY),
+    "wider decimals": (pa.decimal128(9, 2), Decimal(0), Decimal(1), "decimal(18,2)", "v != 42949672.96",
+                       col("v") < 4e7),
+    "wider whole decimals": (pa.decimal128(9, 0), Decimal(0), Decimal(1), "decimal(18,0)", "v != 4294967296BD",
+                             col("v") != 4294967296),
+    "narrower numbers": (pa.int32(), 70_000, 1, "smallint", "v < 5000", col("v") < 5000),
+    "narrower numbers cast": (pa.int32(), 70_000, 1, "tinyint", "cast(v AS bigint) < 5000", col("v") < 5000),
+}  # fmt: skip
+
+
+@on_spark
+@pytest.mark.parametrize("reader", ["parquet", ""])
+@pytest.mark.parametrize("name", BY_OTHER_ROWS)
+def test_conditions_count_a_row_whatever_others_are_in_its_file(
+    classic: Any, tmp_path: Path, name: str, reader: str
+) -> None:
+    stored, value, more, read, refused, asked = BY_OTHER_ROWS[name]
+    classic.change("spark.sql.sources.useV1SourceList", reader)
+    found = []
+    for extra in ([], [more]):
+        path = str(tmp_path / f"{len(extra)}.parquet")
+        table = pa.table({"v": pa.array([value] * 500 + extra, stored)})
+        pa.parquet.write_table(table, path, store_decimal_as_integer=True)
+        frame = classic.read.schema(f"v {read}").parquet(path)
+        for own in (frame.filter(refused), frame.selectExpr(f"{refused} AS flag")):
+            with pytest.raises(ParameterTypeError, match=r"by its other rows.*data\.where"):
+                Source.open(own)
+        rows = Request({"n": Rows()}, unit=None, where=asked).run(Source.open(frame), salt=SALT)
+        found.append(rows.numbers["n"][0][0])
+    assert found in ([0, 1], [500, 501], [0, 0], [500, 500])
+    kept = Request({"n": Rows()}, unit=None).run(Source.open(frame.filter(refused).localCheckpoint()), salt=SALT)
+    assert kept.numbers["n"][0][0] >= 0
+
+
+@on_spark
+def test_a_checkpoint_of_connect_is_computed_when_it_is_opened(sessions: dict[str, Any]) -> None:
+    late = sessions["connect"].range(3).selectExpr("10 div id AS user").localCheckpoint(eager=False)
+    with pytest.raises(InboundsError, match="while opening the table"):
+        Source.open(late.select("user"))
+
+
 # ---------------------------------------------------------------- questions
 
 AGES, KIDS = (0, 100), (0, 6)
@@ -336,15 +389,18 @@ def test_public_keys_arrive_as_they_are(mode: str, sessions: dict[str, Any], end
 
 ADMITTED: dict[str, Callable[[Any, Any, Any], Any]] = {
     "classic joins and conditions": lambda spark, F, t: t.where((F.year("day") == 2024) & F.col("ward").isNotNull())
-    .join(spark.range(90).withColumnRenamed("id", "user"), "user").where("day >= '2024-01-01' AND kids > 2.5")
-    .withColumn("young", F.when(F.col("age") * 2 < 18, F.upper("ward"))).union(t.withColumn("young", F.lit("x")))
+    .join(spark.range(90).withColumnRenamed("id", "user"), "user").where("ward BETWEEN 'a' AND 'z' OR user > 2")
+    .withColumn("young", F.when(F.length("ward") < 18, F.upper("ward"))).union(t.withColumn("young", F.lit("x")))
+    .withColumn("twice", F.when(F.isnull("age"), F.lit(0.5)).otherwise(F.col("age").cast("double") * 2))
     .withColumn("whole", F.expr("try_add(nullif(try_cast(ward AS INT), 3), 1)")).repartition(2, "ward").sort("ward")
-    .where(F.to_date("time").between("2020-01-01", F.current_date())).select("*", F.struct("kids").alias("s"))
+    .where(F.datediff(F.current_date(), F.to_date("time")) >= 3).select("*", F.struct("kids").alias("s"))
     .select("user", "s.kids"),
     "classic values": lambda spark, F, t: spark.sql("VALUES (1, 'a'), (2, 'b') AS t(user, ward)"),
     "classic frames of Arrow": lambda spark, F, t: spark.createDataFrame(pa.table({"user": [1]})),
     "classic checkpoints": lambda spark, F, t: t.limit(3).localCheckpoint(),
     "classic views": lambda spark, F, t: t.createOrReplaceTempView("seen") or spark.table("seen"),
+    "classic reliable checkpoints": lambda spark, F, t: t.limit(3).checkpoint(),
+    "connect lazy checkpoints": lambda spark, F, t: t.localCheckpoint(eager=False),
     "connect columns": lambda spark, F, t: t.select("user", F.col("ward").alias("w")).withColumnRenamed("w", "x")
     .drop("day").alias("t"),
     "connect checkpoints": lambda spark, F, t: t.where(F.col("user") > 1).localCheckpoint(),
@@ -358,7 +414,27 @@ REFUSED: dict[str, tuple[str, Callable[[Any, Any, Any], Any]]] = {
     "classic sums": ("Add", lambda spark, F, t: t.withColumn("user", F.col("user") + 1)),
     "classic parsing": ("Cast|GetTimestamp", lambda spark, F, t: t.withColumn("day", F.to_date("ward"))),
     "classic items": ("GetArrayItem", lambda spark, F, t: t.withColumn("x", F.split("ward", "a")[5])),
-    "classic division": ("Divide", lambda spark, F, t: t.where(F.col("age") / F.col("kids") > 1)),
+    "classic division": ("Divide", lambda spark, F, t: t.withColumn("x", F.col("age") / F.col("kids"))),
+    "classic growing text": ("Concat", lambda spark, F, t: t.withColumn("ward", F.concat("ward", "ward"))),
+    "classic nested far dates": ("Cast", lambda spark, F, t: t.select(
+        F.struct("day").cast("struct<day: timestamp>").alias("s"))),
+    "classic constants in when": (r"Cast \(ANSI\)", lambda spark, F, t: t.select(
+        F.when(F.col("user") > 5, F.lit("4711").cast("int")).otherwise(F.lit(1)))),
+    "classic constants in if": ("Divide", lambda spark, F, t: t.selectExpr("if(user > 5, try_cast(1/0 AS INT), 1)")),
+    "classic constants in coalesce": ("Cast|Divide", lambda spark, F, t: t.selectExpr("coalesce(user, div(1, 0))")),
+    "classic constants in case": ("Divide", lambda spark, F, t: t.filter(
+        "CASE WHEN user > 5 THEN isnull(1/0) ELSE true END")),
+    "classic constants in or": ("Divide", lambda spark, F, t: t.filter("user <= 5 OR isnan(1/0)")),
+    "classic moments": ("CurrentTimestamp|Now", lambda spark, F, t: t.withColumn("x", F.current_timestamp())),
+    "classic RDDs": ("an RDD", lambda spark, F, t: spark.createDataFrame(
+        spark.sparkContext.parallelize([1, 2, 0]).map(lambda row: (10 // row,)), "user int")),
+    "classic rows of Python": ("an RDD", lambda spark, F, t: spark.createDataFrame([(1,), (2,)], "user int")),
+    "classic lazy checkpoints": ("an RDD", lambda spark, F, t: t.limit(3).localCheckpoint(eager=False)),
+    "classic self-joins": ("itself", lambda spark, F, t: t.join(t.select("ward").alias("other"), "ward")),
+    "classic self-joins of checkpoints": ("itself", lambda spark, F, t: (
+        lambda kept: kept.join(kept.select("ward"), "ward", "left_anti"))(t.localCheckpoint())),
+    "classic hidden columns": ("hidden column _metadata", lambda spark, F, t: t.select("user", "_metadata.file_size")),
+    "connect hidden columns": ("begins with _", lambda spark, F, t: t.select("user", "_metadata.file_size")),
     "classic errors": ("RaiseError", lambda spark, F, t: t.where(F.raise_error(F.lit("4711")).isNull())),
     "classic Python": ("PythonUDF", lambda spark, F, t: t.withColumn("x", F.udf(lambda text: text)("ward"))),
     "classic limits": ("GlobalLimit", lambda spark, F, t: t.limit(5)),

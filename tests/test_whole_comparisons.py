@@ -93,7 +93,7 @@ def test_on_spark(java: str) -> None:
     _, rows = table()
     with spark_session({}) as session:
         told = [(row["i"], None if row["d"] is None else Decimal(row["d"]), row["j"]) for row in rows]
-        source = Source.open(session.createDataFrame(told, "i bigint, d decimal(38,0), j bigint"))
+        source = Source.open(session.createDataFrame(told, "i bigint, d decimal(38,0), j bigint").localCheckpoint())
         cases = [case for case in conditions()[::11] if "w" not in case[1]][:40]
         expected = [sum(wanted(row, case) is sign for row in rows) for _, case in cases for sign in (True, False)]
         assert _counts(source, cases) == expected

@@ -9,9 +9,11 @@ settings of the session are: ANSI mode, time zone, collations. What the frame's 
 from __future__ import annotations
 
 import copy
+import datetime as dt
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -54,6 +56,9 @@ _TYPES = {
 }
 
 
+_MARGIN = 30  # days
+
+
 def _kind(type_name: str) -> Kind:
     decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", type_name)
     if decimal is not None:
@@ -76,9 +81,10 @@ class Spark:
         self._session, self._connect = frame.sparkSession, connect
         note = admit_version("pyspark", str(self._session.version))
         self.notes = admitted("narwhals") + (() if note is None else (note,))
-        admit(frame, connect=connect)
+        frame = admit(frame, connect=connect)
         self._names = tuple(frame.columns)
         self.schema = MappingProxyType({name: _kind(type_name) for name, type_name in frame.dtypes})
+        self._types = dict(frame.dtypes)
         self._places = {name: f"s{i}" for i, name in enumerate(self._names)}
         self._frame = frame.toDF(*(f"s{i}" for i in range(len(self._names))))
         self.ready()
@@ -87,7 +93,9 @@ class Spark:
         plain = [self._plain(column).alias(f"c{i}") for i, column in enumerate(columns)]
         rows = self._frame
         for bare in only:  # bare, so that Spark leaves out files and partitions
-            rows = rows.filter(bare.of(self._functions.col(self._places[bare.column])))
+            value = self._functions.col(self._places[bare.column])
+            for condition in _pruning(self._functions, value, self._types[bare.column], bare):
+                rows = rows.filter(condition)
         frame: LazyFrame[Any] = extra("narwhals").from_native(rows.select(*plain)).lazy()
         return frame
 
@@ -95,13 +103,14 @@ class Spark:
         """A column in its plain form.
 
         A range is checked before anything that could overflow outside of it, and null goes on: where a part is null
-        nothing is computed, in whatever order the optimiser has it done.
+        nothing is computed, in whatever order the optimiser has it done. No form but that of truth values can be
+        turned into a comparison of the stored value, which a file could answer by its other rows.
         """
         F, kind = self._functions, self.schema[column]
         value = F.col(self._places[column])
         if kind is Kind.REAL:
             number = value.cast("double")  # of a decimal the nearest; NaN equals itself in Spark
-            return F.when(~F.isnan(number), number)
+            return F.nanvl(number, F.lit(None).cast("double"))
         if kind is Kind.TEXT:
             # Text read from files may be any bytes, and engines have different opinions about those.
             return F.collate(F.try_validate_utf8(value.cast("string")), "UTF8_BINARY")
@@ -118,7 +127,9 @@ class Spark:
             return days * F.lit(DAY) + minutes * 60_000_000 + (seconds * 1_000_000).cast("bigint")
         if kind in (Kind.NULL, Kind.OTHER):  # not read at all
             return F.lit(None).cast("double")
-        return value.cast("string" if kind is Kind.WIDE else _TYPES[kind])
+        if kind is Kind.INTEGER:
+            return value.cast("bigint").bitwiseOR(F.lit(0))
+        return value.cast("string" if kind is Kind.WIDE else "boolean")
 
     def identifier(self, column: str, name: str) -> str:
         return name  # nothing in Spark is finer than a microsecond
@@ -167,3 +178,20 @@ class Spark:
 
 def _between(F: Any, value: Any, first: int, last: int) -> Any:
     return F.when((value >= F.lit(first)) & (value <= F.lit(last)), value)
+
+
+def _pruning(F: Any, value: Any, type_name: str, bare: Bare) -> Iterator[Any]:
+    """Conditions that are met wherever a bare comparison is, and by which a reader of files leaves out none of these.
+
+    Spark hands days to readers in a calendar of Java, and in the time zones of two machines; by that they move by 12
+    days at most. Partitions are left out by the exact number.
+    """
+    if type_name in ("int", "bigint"):  # smaller ones may be stored in more bits than they are read in
+        yield bare.of(value)
+    elif isinstance(bare.value, dt.date):
+        day = (bare.value - dt.date(1970, 1, 1)).days
+        yield replace(bare, value=day).of(F.unix_date(value))
+        if bare.op in ("==", ">", ">="):
+            yield value >= F.date_from_unix_date(F.lit(day - _MARGIN))
+        if bare.op in ("==", "<", "<="):
+            yield value <= F.date_from_unix_date(F.lit(day + _MARGIN))

@@ -1,11 +1,14 @@
-"""Which Spark frames can be asked: those whose own plan cannot fail because of one row.
+"""Which Spark frames can be asked: those whose own plan makes each row by itself what it becomes, and never fails.
 
 A frame of Spark is a plan that runs again for every question, after it is paid. A function in it that raises for one
 value makes every question fail as long as that value is there, which tells that it is there; with a limit or a sample
 the rows of one person decide about those of another. So a plan is admitted if everything in it is listed here: scans
 of tables and columnar files, columns chosen and renamed and, where types are known, joins, unions and conditions made
-of functions that have a value for every argument. What is not listed is refused by its name. Any frame becomes a scan
-by ``frame.localCheckpoint()``, or by being written and read back.
+of functions that have a value for every argument, constant or not. What is not listed is refused by its name. Any
+frame becomes a scan by ``frame.localCheckpoint()``, or by being written and read back.
+
+Comparisons are a matter of their own, wherever they stand: Spark hands them to the reader of files, which leaves out
+parts of files by what is stored about *all* rows there, and for most types that is not exact (``_EXACT``).
 
 Of classic frames the analysed plan is judged, in which each implicit cast is written out. A Connect client has only
 the plan as it was written, where ``a == b`` may hide a cast that fails; so no functions are admitted there.
@@ -32,17 +35,30 @@ _NODES = frozenset({
 #: Functions with a value, or null, for all arguments of the types that the analyser lets them have.
 _TOTAL = frozenset({
     "Alias", "And", "AttributeReference", "CaseWhen", "Coalesce", "CommonExpressionDef", "CommonExpressionRef",
-    "Concat", "Contains", "CreateNamedStruct", "DateAdd", "DateDiff", "DateSub", "DayOfMonth", "DayOfWeek",
-    "EndsWith", "EqualNullSafe", "EqualTo", "GetStructField", "GreaterThan", "GreaterThanOrEqual", "Hour", "If", "In",
-    "IsNaN", "IsNotNull", "IsNull", "Length", "LessThan", "LessThanOrEqual", "Literal", "Lower", "Md5", "Minute",
-    "Month", "NaNvl", "Not", "Or", "Quarter", "Second", "SortOrder", "StartsWith", "StringTrim", "StringTrimLeft",
-    "StringTrimRight", "Substring", "Upper", "WeekDay", "With", "XxHash64", "Year",
+    "Contains", "CreateNamedStruct", "CurrentDate", "DateAdd", "DateDiff", "DateSub", "DayOfMonth", "DayOfWeek",
+    "EndsWith", "GetStructField", "Hour", "If", "IsNaN", "IsNotNull", "IsNull", "Length", "Literal", "Lower", "Md5",
+    "Minute", "Month", "NaNvl", "Not", "Or", "Quarter", "Second", "SortOrder", "StartsWith", "StringTrim",
+    "StringTrimLeft", "StringTrimRight", "Substring", "Upper", "WeekDay", "With", "XxHash64", "Year",
 })  # fmt: skip
+_COMPARISONS = frozenset({
+    "EqualNullSafe", "EqualTo", "GreaterThan", "GreaterThanOrEqual", "In", "LessThan", "LessThanOrEqual",
+})  # fmt: skip
+#: Types of which a file's own comparison is that of Spark for each row. For others what is stored of a part of a file,
+#: or the constant it is compared with, is not exact: NaN lies outside of the ends of floats; times are stored in
+#: coarser steps, decimals and small whole numbers in other widths than they are read in; days go through a calendar
+#: that leaves some out.
+_EXACT = frozenset(["bigint", "boolean", "int", "string", "void"])
+#: Types between which a cast has a value or null, but for those to times, of which :func:`_casts` takes few.
+_CASTS = re.compile(
+    r"tinyint|smallint|int|bigint|float|double|decimal\(\d+,\d+\)|string|boolean|date|timestamp|timestamp_ntz"
+)
 _SUMS = frozenset(["Add", "Divide", "Multiply", "Subtract"])
 _FLOATING = frozenset(["Abs", "Add", "Multiply", "Subtract", "UnaryMinus"])  # total on float64; whole numbers overflow
 
+_HIDDEN = "__metadata_col"  # what the analyser calls a column like _metadata, which has the size of the file
 _SHORTHAND = "org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable"  # for other functions, which it has
 
+_UNDER = re.compile(r"(^|[.`])_")  # a name as hidden columns have; a client is not told which columns those are
 _CONNECT_LEAVES = frozenset(["range", "local_relation", "cached_local_relation", "chunked_cached_local_relation"])
 _CONNECT_NODES = frozenset({
     "drop", "hint", "project", "repartition", "subquery_alias", "to_df", "with_columns_renamed",
@@ -57,13 +73,15 @@ _READING = {
 }
 
 
-def admit(frame: Any, *, connect: bool) -> None:
-    """Refuse a frame whose plan could fail because of a value, or let a row decide about others."""
+def admit(frame: Any, *, connect: bool) -> Any:
+    """A frame of the same rows; refused if its plan could fail because of one, or let one decide about others."""
     session = frame.sparkSession
     if connect:
-        _written(session, frame._plan.to_proto(session.client).root)
-    else:
-        _analysed(session._jvm, frame._jdf.queryExecution().analyzed())
+        kept = _written(session, frame._plan.to_proto(session.client).root)
+        # Nothing tells a client whether a frame kept by the server has been computed, so it is computed now.
+        return frame.localCheckpoint() if kept else frame
+    _analysed(session._jvm, frame._jdf.queryExecution().analyzed())
+    return frame
 
 
 def check_reading(setting: Callable[[str], str | None]) -> None:
@@ -108,6 +126,10 @@ def _analysed(java: Any, node: Any) -> None:
     name, children = _name(node), _all(node.children())
     if name in ("LogicalRelation", "HiveTableRelation", "DataSourceV2Relation"):
         _scan(name, node)
+    elif name == "LogicalRDD" and not node.rdd().isCheckpointed():
+        _refuse("an RDD that is computed again for every question")
+    elif name == "Join" and _same(*children):
+        _refuse("a join of a table with itself")
     elif name not in _NODES:
         _refuse(name)
     for expression in _all(node.expressions()) if children else ():
@@ -116,7 +138,16 @@ def _analysed(java: Any, node: Any) -> None:
         _analysed(java, child)
 
 
+def _same(left: Any, right: Any) -> bool:
+    """Whether one table is on both sides: then the rows of one person are joined to those of another."""
+    lefts, rights = ([leaf for leaf in _all(side.collectLeaves()) if _name(leaf) != "Range"] for side in (left, right))
+    return any(one.sameResult(other) for one in lefts for other in rights)
+
+
 def _scan(name: str, node: Any) -> None:
+    for attribute in _all(node.output()):
+        if attribute.metadata().contains(_HIDDEN):
+            _refuse(f"the hidden column {attribute.name()}, which tells about other rows")
     if name == "HiveTableRelation":
         found = _some(node.tableMeta().storage().serde()) or name
     elif name == "DataSourceV2Relation":
@@ -137,32 +168,50 @@ def _check_format(found: str) -> None:
 
 
 def _total(java: Any, expression: Any) -> None:
-    """Whether an expression has a value for every row; what no row is asked for may fail, as it then always does."""
-    name = _name(expression)
+    """Refuse an expression that could have no value for some row; a constant may be in a branch that few rows take."""
+    name, parts = _name(expression), _all(expression.children())
     if name == "AttributeReference":
         return
     known = (
         name in _TOTAL
+        or name in _COMPARISONS
         or (name in _FLOATING and expression.dataType().simpleString() in ("double", "float"))
         or (name in _SUMS and str(expression.evalMode()) == "TRY")
         or (name == "StaticInvoke" and expression.functionName() == "readSidePadding")  # of CHAR columns
         or (name == "Cast" and _casts(java, expression))
     )
-    parts = _all(expression.children()) if known else []
     if not known and java.py4j.reflection.TypeUtil.isInstanceOf(_SHORTHAND, expression):
         parts = [expression.replacement()]
-    elif not known and not expression.foldable():
+    elif not known:
         _refuse(f"{name} (ANSI)" if name == "Cast" else name)
     for part in parts:
         _total(java, part)
+    _exact(name, expression, parts)
+
+
+def _exact(name: str, expression: Any, parts: list[Any]) -> None:
+    """Refuse comparisons that a file could answer otherwise than Spark, and casts that lead to such."""
+    compared = name in _COMPARISONS or (name == "Cast" and expression.dataType().simpleString() in _EXACT)
+    for kind in (part.dataType().simpleString() for part in parts if compared):
+        if kind not in _EXACT:
+            _refuse(
+                f"{name} of {kind}, which a file may answer by its other rows",
+                "Give conditions to the data set, as data.where(...); or pass frame.localCheckpoint(), or write the "
+                "frame as Parquet and pass what is read from there.",
+            )
 
 
 def _casts(java: Any, cast: Any) -> bool:
     """Whether a cast has a value or null for all others; one to times overflows for far dates in every mode."""
     given, wanted = (kind.dataType() for kind in (cast.child(), cast))
     source, target = given.simpleString(), wanted.simpleString()
-    if target.startswith(("timestamp", "date", "time")) and not source.startswith("string"):
-        return bool(source == target or (target == "date" and source.startswith("timestamp")))
+    if source == target:
+        return True
+    plain = source == "void" or source.startswith("string") or _CASTS.fullmatch(source)
+    if not plain or not (target.startswith("string") or _CASTS.fullmatch(target)):
+        return False
+    if target.startswith(("timestamp", "date")) and not source.startswith("string"):
+        return bool(target == "date" and source.startswith("timestamp"))
     loose = str(cast.evalMode()) in ("LEGACY", "TRY")
     return bool(loose or java.org.apache.spark.sql.catalyst.expressions.Cast.canUpCast(given, wanted))
 
@@ -170,21 +219,22 @@ def _casts(java: Any, cast: Any) -> bool:
 # The plan of a Connect frame, as the client wrote it.
 
 
-def _written(session: Any, node: Any) -> None:
+def _written(session: Any, node: Any) -> bool:
+    """Whether the rows are those of a frame that the server keeps, as checkpoints are."""
     name = node.WhichOneof("rel_type")
     if name in _CONNECT_LEAVES:
-        return
-    if name == "cached_remote_relation":  # of checkpoint and localCheckpoint
-        return
+        return False
+    if name == "cached_remote_relation":
+        return True
     relation = getattr(node, name)
     if name == "read":
         _read(session, relation)
-        return
+        return False
     if name not in _CONNECT_NODES:
         _refuse(name)
     for expression in relation.expressions if name == "project" else ():
         _chosen(expression)
-    _written(session, relation.input)
+    return _written(session, relation.input)
 
 
 def _read(session: Any, read: Any) -> None:
@@ -209,5 +259,7 @@ def _chosen(expression: Any) -> None:
     name = expression.WhichOneof("expr_type")
     if name == "alias":
         _chosen(expression.alias.expr)
+    elif name == "unresolved_attribute" and _UNDER.search(expression.unresolved_attribute.unparsed_identifier):
+        _refuse("a column chosen by a name that begins with _, as hidden columns do")
     elif name not in ("unresolved_attribute", "unresolved_star", "literal"):
         _refuse(getattr(expression.unresolved_function, "function_name", "") or str(name))
