@@ -394,6 +394,10 @@ class Grammar:
 
 # ---------------------------------------------------------------- questions
 
+#: What a case is about, half of the time: a mean of a public number of values, units that look alike, one question by
+#: itself, what a unit makes of its rows, suggestions.
+THEMES = (*("any",) * 5, "size", "alike", "alone", "per unit", "suggestions")
+
 BOUNDS = (
     (0, 1),
     (0, 10),
@@ -413,7 +417,7 @@ WITH_DELTA = ({"epsilon": 1.0, "delta": 1e-6}, {"epsilon": 5.0, "delta": 1e-3}, 
 
 
 @st.composite
-def asks(draw: Any, grammar: Grammar, rows: bool) -> tuple[Any, ...]:
+def asks(draw: Any, grammar: Grammar, rows: bool, theme: str = "any") -> tuple[Any, ...]:
     """One question; ``rows`` says whether rows may be counted."""
     names = ["count_units", "share"] + ["count"] * rows
     if grammar.counts:
@@ -432,6 +436,8 @@ def asks(draw: Any, grammar: Grammar, rows: bool) -> tuple[Any, ...]:
         ]
     if grammar.named("date"):
         names.append("dates")
+    if grammar.counts and theme in ("size", "alike", "per unit"):
+        names = ["mean", "mean", "variance", "std"] if theme == "size" else ["mean", "histogram", "median", "variance"]
     name = draw(st.sampled_from(names))
     per = {"per_unit": draw(st.sampled_from(("mean", "sum", "sum", "min", "max", "last", "last")))} if not rows else {}
     if per.get("per_unit") == "last":
@@ -449,6 +455,9 @@ def asks(draw: Any, grammar: Grammar, rows: bool) -> tuple[Any, ...]:
         )
     cells = {"cells": draw(st.sampled_from((32, 32, 100))), "level": draw(st.sampled_from((None, 0.95)))}
     column, bounds = draw(grammar.number(draw(st.sampled_from((0, 0, 1))))), draw(st.sampled_from(BOUNDS))
+    if theme == "size":  # every unit has a value for certain
+        whole = grammar.columns.get(column.get("column", ""), "") in WHOLE
+        column = {"op": "fill_null", "of": [column, {"value": draw(st.sampled_from((0, 5) if whole else (0.0, 5.0)))}]}
     if name == "histogram":
         edges = draw(st.sampled_from(([0, 1], [0, 1, 2, 5], [-1e9, 0, 1e9], [-1, 0.5, 1, 3])))
         return (name, column, edges, per)
@@ -477,6 +486,7 @@ def asks(draw: Any, grammar: Grammar, rows: bool) -> tuple[Any, ...]:
 def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
     """A pair of neighbouring tables in a format, and a question."""
     where = FORMATS[draw(st.sampled_from(list(names)))]
+    theme = draw(st.sampled_from(THEMES))
     allowed = [label for label in EVERY if where.holds(label)]
     ids = [
         t
@@ -485,6 +495,7 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
     ]
     groups = [t for t in ("int64", "string", "string", "bool", "date32[day]", "uint64") if t in allowed]
     kind = draw(st.sampled_from(("column", "column", "column", "columns", "row")))
+    kind = "column" if theme == "per unit" or (theme == "alike" and kind == "row") else kind
     columns = {"u": draw(st.sampled_from(ids)), "g": draw(st.sampled_from(groups))}
     if kind == "columns":
         columns["u2"] = draw(st.sampled_from(ids))
@@ -515,10 +526,10 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
         )
     )
     opposite: dict[str, Any] = {}
-    if own and draw(st.integers(0, 2)) == 0:  # next to somebody else, as near as the type allows, and most unlike
-        for name in own:  # where neighbours are furthest from what a float64 holds
-            if columns[name] in ("int64", "uint64") and draw(st.booleans()):
-                pools[name][0] = draw(st.sampled_from((2**53, 2**53 + 1, 2**63 - 1)))
+    if own and (theme == "alike" or draw(st.integers(0, 3)) == 0):  # next to somebody most like and most unlike
+        for name in own:  # letters have cases; and where neighbours are furthest from what a float64 holds
+            if columns[name] in ALIKE_IDS and draw(st.booleans()):
+                pools[name][0] = draw(st.sampled_from(ALIKE_IDS[columns[name]]))
         twins = tuple(draw(near(columns[name], pools[name][0])) for name in own)
         if len(own) > 1 and pools[own[0]][0] is not None and draw(st.booleans()):  # in one of two columns
             twins = (pools[own[0]][0], twins[1])
@@ -530,8 +541,8 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
             rows.append(tuple(beside.values()))
     at = [list(columns).index(name) for name in own]
     rows = [row for row in rows if not own or tuple(map(marked, (row[i] for i in at))) != tuple(map(marked, someone))]
-    grouped = draw(st.sampled_from((False, True, True)))
-    asked = draw(questions(columns, pools, unit, grouped))
+    grouped = draw(st.sampled_from((False, True, True))) and theme != "size"
+    asked = draw(questions(columns, pools, unit, grouped, theme))
 
     apart = {name: e for name, label in columns.items() if name.startswith("x") and (e := furthest(label))}
     if draw(st.booleans()):  # neither is extreme
@@ -557,6 +568,10 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
     spread = draw(st.sampled_from((0, 0, 0, 2, 12, 30)))
     asked = replace(asked, size=size)
     return Case(where.name, columns, tuple(rows), one, other, asked, place, times, crowd, spread)
+
+
+#: Ids that have most that are like them.
+ALIKE_IDS = dict.fromkeys(("int64", "uint64"), (2**53, 2**53 + 1, 2**63 - 1)) | {"string": ("a", "á", "ß", "1")}
 
 
 def near(label: str, value: Any) -> st.SearchStrategy[Any]:
@@ -621,10 +636,13 @@ def of_one_unit(
 
 
 @st.composite
-def questions(draw: Any, columns: dict[str, str], pools: dict[str, list[Any]], unit: Any, grouped: bool) -> Question:
+def questions(
+    draw: Any, columns: dict[str, str], pools: dict[str, list[Any]], unit: Any, grouped: bool, theme: str
+) -> Question:
     grammar = Grammar(columns, pools)
-    max_rows = draw(st.sampled_from((1, 2, 3, 40, None, None, None))) if unit is not None else None
-    neighbours = draw(st.sampled_from(("add-remove", "add-remove", "substitute")))
+    max_rows = draw(st.sampled_from((1, 2, 3, 40, None, None))) if unit is not None and theme != "per unit" else None
+    max_rows = 1 if max_rows and theme == "alike" and draw(st.booleans()) else max_rows
+    neighbours = "substitute" if theme == "size" else draw(st.sampled_from(("add-remove", "add-remove", "substitute")))
     by: tuple[Any, ...] = ()
     keys: Any = None
     if grouped:
@@ -647,16 +665,16 @@ def questions(draw: Any, columns: dict[str, str], pools: dict[str, list[Any]], u
     if grammar.counts and draw(st.integers(0, 4)) == 0:
         derived = {"made": draw(grammar.number(2))}
     known = grammar
-    count = draw(st.sampled_from((1, 2, 3, 4)))
+    count = 1 if theme == "alone" else draw(st.sampled_from((1, 2, 3, 4)))
     rows = unit is None or max_rows is not None
-    asked = tuple(draw(asks(known, rows)) for _ in range(count))
+    asked = tuple(draw(asks(known, rows, "any" if i else theme)) for i in range(count))
     if count > 1 and draw(st.booleans()):  # of the same column, in other bounds or another way
         about = next((one[1] for one in asked if len(one) > 2 and one[0] not in ("share", "histogram")), None)
         asked = tuple((one[0], about, *one[2:]) if about and one[0] in ALIKE else one for one in asked)
-    if derived:
+    if derived and theme not in ("size", "alone"):
         made = ("mean", {"column": "made"}, draw(st.sampled_from(BOUNDS)), {} if rows else {"per_unit": "mean"})
         asked = (*asked, made)
-    if draw(st.integers(0, 6)) == 0:
+    if theme == "suggestions":
         asked, goal = (("suggest_caps",),), {"epsilon": 1.0}
         if grammar.counts and (unit is None or draw(st.booleans())):
             asked = (("suggest_bounds", draw(grammar.number(1))),)
@@ -665,10 +683,10 @@ def questions(draw: Any, columns: dict[str, str], pools: dict[str, list[Any]], u
         asks=asked,
         goal=dict(goal),
         neighbours=neighbours,
-        size=1 if neighbours == "substitute" and draw(st.booleans()) else None,
+        size=1 if theme == "size" or (neighbours == "substitute" and draw(st.booleans())) else None,
         max_rows=max_rows,
         max_groups=draw(st.sampled_from((1, 2, 3))) if by and unit is not None else None,
-        where=draw(grammar.condition()) if draw(st.integers(0, 2)) == 0 else None,
+        where=draw(grammar.condition()) if theme != "size" and draw(st.integers(0, 2)) == 0 else None,
         derived=derived,
         by=by,
         keys=keys,
