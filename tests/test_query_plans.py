@@ -32,6 +32,7 @@ import inbounds as ib
 from inbounds import ask, col
 from inbounds.errors import BudgetExceeded, LedgerConflict, MissingColumn, ParameterError, QueryFailed
 from inbounds.tables import Answer, Dataset, Plan, Results, Source
+from inbounds.tables.plan import REPLAYED
 from tests.query_support import (
     ARROW,
     EPSILON,
@@ -605,7 +606,9 @@ def test_suggested_bounds_and_caps_are_private_paid_for_and_recorded() -> None:
     assert caps["max_groups"] == 1
     assert caps["max_rows"] in (1, 2)
     spent = data.spent()
-    assert view.suggest_caps(epsilon=100, share=0.5, key="caps") == caps
+    again = view.suggest_caps(epsilon=100, share=0.5, key="caps")
+    assert again.values == caps.values
+    assert again.reason == f"{caps.reason} Given before under this key, at no cost."
     assert data.spent() == spent
     kinds = [record.content["event"]["event"] for record in data.history() if record.kind == "reserve"]
     assert len(kinds) == 6
@@ -850,10 +853,14 @@ def test_a_key_gives_the_same_answers_at_no_cost() -> None:
         if isinstance(again, Results):
             assert again.keys == first[name].keys
             assert again.to_dict() == first[name].to_dict()
+            assert (REPLAYED in again.notes) == (len(again) > 0)
+            assert REPLAYED not in first[name].notes
         elif isinstance(again, Answer):
             assert (again.value, again.interval(0.5)) == (first[name].value, first[name].interval(0.5))
+            assert again.notes == (*first[name].notes, REPLAYED)
         else:
-            assert again == first[name]
+            assert again.values == first[name].values
+            assert again.reason == f"{first[name].reason} Given before under this key, at no cost."
     assert calls == {}
     assert data.spent() == spent
     assert len(first["found"]) > 0

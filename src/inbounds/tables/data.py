@@ -493,11 +493,20 @@ class Dataset(Asks):
 
     # ---------------------------------------------------------------- the budget
 
-    def pay(self, event: Event, draw: Callable[[], Any], key: str | None) -> Any:
-        """Spend for what ``draw`` reads, or give again what is recorded. What fails without data fails unpaid."""
+    def pay(self, event: Event, draw: Callable[[], Any], key: str | None) -> tuple[Any, bool]:
+        """Spend for what ``draw`` reads, or give again what is recorded, and whether it was that.
+
+        What fails without data fails unpaid.
+        """
         if key is None or not self.scope.answered(event, key=key):
             self.source.ready()
-        return self.scope.spend(event, draw, key=key)
+        drawn: list[Any] = []
+
+        def once() -> Any:
+            drawn.append(draw())
+            return drawn[0]
+
+        return self.scope.spend(event, once, key=key), not drawn
 
     def spent(self) -> dict[str, Any]:
         """What is spent of the budget."""
