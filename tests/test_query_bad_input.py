@@ -339,6 +339,19 @@ def test_columns_of_frames_need_names_that_differ() -> None:
             opened(frame)
 
 
+def test_files_of_parquet_need_names_that_differ_and_to_be_whole(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pa.parquet.write_table(pa.table([pa.array([1]), pa.array([2]), pa.array([3])], names=["user", "a", "a"]), path)
+    with pytest.raises(ParameterError, match=r"different names; got \['a'\]"):
+        opened(path)
+    whole = path.read_bytes()
+    for content in (b"", b"PAR", b"PAR1", SECRET.encode(), whole[:-1], whole[1:]):
+        path.write_bytes(content)
+        with pytest.raises(ParameterError, match="begins and ends with PAR1") as caught:
+            opened(path)
+        clean(caught.value)
+
+
 def test_levels_of_intervals_are_checked() -> None:
     answer = opened().count(epsilon=1)
     results = opened().select(n=ask.count(), m=ask.mean("age", AGES), epsilon=1)
@@ -606,7 +619,7 @@ def test_a_file_that_goes_away_or_is_damaged_shows_nothing(tmp_path: Path) -> No
     whole = path.read_bytes()
     for change in (lambda: path.write_bytes(whole[:200] + SECRET.encode()), path.unlink):
         change()
-        with pytest.raises(ParameterError, match="as when it was opened") as caught:
+        with pytest.raises(QueryFailed, match="other columns than when it was opened, or is gone") as caught:
             data.group_by("name", keys=["a"]).count(epsilon=1)
         clean(caught.value)
     end = len(whole) // 2  # the pages of the columns; what they are stands at the end of the file

@@ -30,10 +30,10 @@ import numpy as np
 import numpy.typing as npt
 
 from inbounds import _checks as check
-from inbounds.errors import MissingColumn, ParameterError, ParameterTypeError, QueryFailed
+from inbounds.errors import MissingColumn, ParameterError, ParameterTypeError
 from inbounds.tables.kinds import extra, find
 from inbounds.tables.readers import text
-from inbounds.tables.readers.base import Field
+from inbounds.tables.readers.base import Field, changed
 
 __all__ = ["CSV"]
 
@@ -112,7 +112,7 @@ class CSV:
         for path, dialect, names in self._files:
             scan = self._scan(path, dialect)
             if self._header is not False and scan.names() != [name.encode() for name in names]:
-                raise _changed(path)
+                raise changed(path)
             yield from scan.batches(len(names), {column: names.index(column) for column in columns})
 
     def ready(self) -> None:
@@ -120,7 +120,7 @@ class CSV:
             if self._header is False:
                 next(text.pieces(path, self._encoding), None)
             elif self._first(path, dialect) != names:
-                raise _changed(path)
+                raise changed(path)
 
     def _scan(self, path: str, dialect: _Dialect) -> _Scan:
         return _Scan(partial(text.pieces, path, self._encoding), dialect)
@@ -159,10 +159,6 @@ class CSV:
         self, path: str, requirement: str, step: str = "Pass header=False and types= if it is a row."
     ) -> NoReturn:
         check.refuse("Source", "table", requirement, path, step)
-
-
-def _changed(path: str) -> QueryFailed:
-    return QueryFailed(f"Source: the file {path!r} has other columns than when it was opened. Open it again.")
 
 
 def _character(name: str, value: object) -> bytes:
