@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _PAGE = 1000  # records read at a time
+_FEW = 3  # parts that differ are named
 
 Row = tuple[Any, ...]
 
@@ -179,14 +180,27 @@ def answered(tx: Transaction, own: Chain | Level, key: str, event: str) -> str |
     if not found or found[0][2] == "void":
         return None
     ((at, begun, ended, answer),) = found
-    if canonical(json.loads(begun)["event"]) != event:  # to the letter: in Python 1, 1.0 and True are equal
-        raise LedgerConflict(f"Scope: the key {key!r} was used for another event at {at}. Use a new key.")
+    before = json.loads(begun)["event"]
+    if canonical(before) != event:  # to the letter: in Python 1, 1.0 and True are equal
+        differs = _differing(before, json.loads(event))
+        raise LedgerConflict(f"Scope: the key {key!r} was used for another event at {at}{differs}. Use a new key.")
     if ended is None:
         raise LedgerConflict(
             f"Scope: the spending under the key {key!r} of {at} has no answer: it is under way, or its process died. "
             "In that case the budget is spent and the answer lost; a new key pays again."
         )
     return canonical(json.loads(answer)["answer"])
+
+
+def _differing(before: Any, now: Any) -> str:
+    """Which parts of two events differ, where these are few: of what was asked, if both are of plans."""
+    for part in ("event", "description"):
+        both = [event.get(part) for event in (before, now)]
+        if not all(isinstance(event, dict) for event in both) or canonical(both[0]) == canonical(both[1]):
+            break
+        before, now = both
+    names = [name for name in sorted({*before, *now}) if canonical(before.get(name)) != canonical(now.get(name))]
+    return f", which differs in {', '.join(map(repr, names))}" if len(names) <= _FEW else ""
 
 
 def rows(answer: Callable[..., list[Row]], id: int, where: str = "", *values: Any) -> Iterator[Row]:
