@@ -684,7 +684,7 @@ WRONG = {
     QUESTIONS.replace('keys = ["A", "B", "C"]\n', ""): "as delta = 1e-6; or give the groups with keys.",
     QUESTIONS.replace('ask = "mean"', 'ask = "count"').replace('column = "age"\nbounds = [0, 120]\n', "").replace(
         "max_rows = 5\n", ""): "max_rows must be a whole number of at least 1 to count rows; got none. Pass max_rows,",
-    QUESTIONS.replace("max_rows = 5", "max_rows = 0"): "max_rows must be a finite number in [1, ",
+    QUESTIONS.replace("max_rows = 5", "max_rows = 0"): "max_rows must be a whole number in [1, ",
     QUESTIONS.replace(
         'types = {age = "integer", visit = "date"}', "types = 3"
     ): 'types must be as {age = "integer"}; got 3.',

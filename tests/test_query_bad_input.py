@@ -352,6 +352,46 @@ def test_files_of_parquet_need_names_that_differ_and_to_be_whole(tmp_path: Path)
         clean(caught.value)
 
 
+def test_what_is_not_asked_well_is_told_the_way() -> None:
+    data = opened()
+    day = dt.date(2024, 1, 1)
+    calls: list[tuple[Callable[[], Any], type[Exception], str]] = [
+        (lambda: data.mean("age", epsilon=1), ParameterTypeError, r"bounds must be a pair.*As bounds=\(0, 120\)"),
+        (lambda: ask.quantile("age", 0.5), ParameterTypeError, "bounds must be a pair"),
+        (lambda: col("age") / 2, ParameterTypeError, r"operator must be one of .*; got '/'\. Multiply by a constant"),
+        (lambda: 2 / col("age"), ParameterTypeError, "got '/'"),
+        (lambda: col("age") // 2, ParameterTypeError, "got '//'"),
+        (lambda: col("age") % 2, ParameterTypeError, "got '%'"),
+        (lambda: col("age") ** 2, ParameterTypeError, r"got '\*\*'"),
+        (lambda: col("flag") ^ True, ParameterTypeError, "got '^'".replace("^", r"\^")),
+        (lambda: abs(col("age")), ParameterTypeError, "got 'abs'"),
+        (lambda: data.group_by("ward", keys=WARDS).group_by("day"), ParameterError, "after ward.*all at once"),
+        (
+            lambda: data.group_by("ward", keys=[1]),
+            ParameterTypeError,
+            "ward must be text, which it holds; got 1, of whole",
+        ),
+        (lambda: data.mean("age", bounds=(0, 1e-320), epsilon=1), ParameterError, "at least 1e-60 above"),
+        (lambda: data.with_caps(max_rows=0), ParameterError, r"max_rows must be a whole number in \[1, "),
+        (
+            lambda: data.mean("time", bounds=(day, day.replace(year=2025)), epsilon=1),
+            ParameterTypeError,
+            "bounds that are times",
+        ),
+        (lambda: opened([]), ParameterTypeError, r"one at least.*got \[\]"),
+        (lambda: opened(["a.csv", None]), ParameterTypeError, "got 'a list with NoneType'"),
+    ]
+    for call, kind, words in calls:
+        with pytest.raises(kind, match=words):
+            call()
+    results = data.group_by("ward", keys=WARDS).count_units(epsilon=1)
+    for missing in (lambda: results["zz"], lambda: results.at("zz")):
+        with pytest.raises(ib.MissingAnswer, match="got") as caught:
+            missing()
+        assert isinstance(caught.value, KeyError)
+    assert data.with_caps(max_rows=3).with_caps(max_groups=2).max_rows == 3
+
+
 def test_levels_of_intervals_are_checked() -> None:
     answer = opened().count(epsilon=1)
     results = opened().select(n=ask.count(), m=ask.mean("age", AGES), epsilon=1)
