@@ -22,8 +22,20 @@ _MORE = {
     r"Scope: the key .* was used for another": "'inbounds budget history' shows for what.",
 }
 
+
+def _accepting(found: re.Match[str]) -> str:
+    """The command that goes on from a ledger that lost its end."""
+    given = (found["given"] or "").replace("accept must", "RECORDS must")
+    command = f"inbounds budget accept {shlex.quote(found['where'])} {found['count']}"
+    return f"Ledger: {given}{found['where']} has {found['what']}'{command}'"
+
+
 _INSTEAD = (
-    (r"accept=(\d+) goes on", r"'inbounds budget accept' with \1 records goes on"),
+    (
+        r"^Ledger: (?P<given>accept must be [^.]*\. )?(?P<where>.*?) has (?P<what>\d+ records, .*)"
+        r"accept=(?P<count>\d+)",
+        _accepting,
+    ),
     (r"own= sets this share", "--own of 'inbounds budget create' sets this share"),
     (r"; commit may be tried again", ""),
     (r" without a prior; (got [^.]*)\. Give a prior, or ", r"; \1. Use "),
