@@ -419,7 +419,7 @@ def test_questions_about_the_same_values_share_a_part() -> None:
     ((shared, _),) = draws(together)
     ((alone, _),) = draws(data.plan.variance("age", bounds=AGES, epsilon=1))
     assert shared.scale == alone.scale
-    assert "100% of the budget together" in together.explain()
+    assert "100 % of the budget together" in together.explain()
     results = data.plan.select(all_of_it, epsilon=EPSILON).run()
     for name, exact in {"n": len(ROWS), **{n: wanted(ROWS, "rows of a user")[n][1] for n in ("sum", "std")}}.items():
         near(results[name][0], exact, 2 * WIDTHS.get(name, 4))
@@ -454,8 +454,8 @@ def test_weights_split_the_budget() -> None:
     (pick, _), (count, _) = draws(plan)
     assert pick.epsilon == pytest.approx(0.3)
     assert count.scale == pytest.approx(10)
-    assert "75% of the budget" in plan.explain()
-    assert "25% of the budget" in plan.explain()
+    assert "75 % of the budget" in plan.explain()
+    assert "25 % of the budget" in plan.explain()
     assert data.plan.select(asks, epsilon=0.4).price().epsilon == pytest.approx(0.4)
 
 
@@ -690,7 +690,7 @@ def test_results_are_drawn() -> None:
     figure = results.plot("age", level=0.9)
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [*WARDS, "none"]
-    assert "age (dot) and its 90% interval" in axes.get_xlabel()
+    assert "age: answer (dot) and 90 % interval" in axes.get_xlabel()
     assert [text.get_text() for text in axes.texts] == ["suppressed"]
     first, last = sorted(axes.get_ylim())
     assert first < -0.3
@@ -1003,7 +1003,7 @@ def test_explain_says_everything() -> None:
         "s             share of rows, at most 4 a user, where flag; error about",
         "Laplace noise of scale",
         "one unit moves it by",
-        "25% of the budget",
+        "25 % of the budget",
         "suppressed    groups whose private number of units is below 5",
         "cost          ",
         "epsilon  delta = 0      1 ",

@@ -283,7 +283,7 @@ class Plan:
         for name in self.chosen:
             lines += self._explained(name)
         if self.found is not None:
-            share = f"{float(self._weights['']):.0%} of epsilon, half of delta"
+            share = f"{100 * float(self._weights['']):.0f} % of epsilon, half of delta"
             lines.append(
                 f"keys          groups of {self.found.sure} units or more are found for certain, of 1 never ({share})"
             )
@@ -305,7 +305,7 @@ class Plan:
         part, drawn = self.chosen[name]
         asks = {ask: self._all[ask] for ask, read in reads.items() if read == name}
         lines = [f"{name:<13} {ask.words(self.setting)}; {ask.expected(part, drawn)}" for name, ask in asks.items()]
-        share = f"{float(self._weights[name]):.0%} of the budget" + (" together" if len(asks) > 1 else "")
+        share = f"{100 * float(self._weights[name]):.0f} % of the budget" + (" together" if len(asks) > 1 else "")
         if isinstance(part, Pick):
             picker = drawn.mechanism[0][0][0]
             how = f"{drawn.reason} of {part.grid.bins()} cells; {picker.scale:.3g} values in rank make a factor e"

@@ -138,5 +138,5 @@ def suggest_caps(data: Dataset, epsilon: float, share: float, key: str | None) -
     if not count.interval(units, 1.0 - 2.0 * _MISTAKE)[0] >= needed:
         reason = f"It takes {needed:,.0f} units to tell: ask with more epsilon, or use public knowledge."
         return Suggestion(dict.fromkeys(names), spend.value, reason + again)
-    reason = f"About {share:.0%} of the units have no more; what is beyond a cap does not count."
+    reason = f"About {100 * share:.4g} % of the units have no more; what is beyond a cap does not count."
     return Suggestion(dict(zip(names, caps, strict=True)), spend.value, reason + again)
