@@ -36,6 +36,14 @@ _INSTEAD = (
         r"accept=(?P<count>\d+)",
         _accepting,
     ),
+    (r"^\[Errno \d+\] ", ""),
+    (r" Open the source with debug=True to keep them in the error's engine_error\.", ""),
+    (r"; or give the connection that has it open in the place of the path", ""),
+    (r"Pass a table of (PostgreSQL|SQLite) through Ibis\.", r"Tables of \1 are asked from Python only, through Ibis."),
+    (
+        r"table must be one that Ibis opened, for SQLite; got (.*)\. As ibis\..*$",
+        r"table must be no file of SQLite here; got \1. Copy it to Parquet, or ask from Python, through Ibis.",
+    ),
     (r"own= sets this share", "--own of 'inbounds budget create' sets this share"),
     (r"; commit may be tried again", ""),
     (r" without a prior; (got [^.]*)\. Give a prior, or ", r"; \1. Use "),
@@ -70,6 +78,7 @@ _AS_FIELDS = (
 _AS_OPTIONS = (
     (_PAIR, r"--table must be given for a database; got \1 alone. For instance --table visits."),
     (_TYPES, partial(_typed, in_file=False)),
+    (r"(?<=: )types(?= then names)", "--types"),
     (r"header=True", "--header"),
     (r"header=False", "--no-header"),
     (r"(?<= )(types|delimiter|quote)=", r"--\1"),
