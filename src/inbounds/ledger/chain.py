@@ -194,13 +194,15 @@ def answered(tx: Transaction, own: Chain | Level, key: str, event: str) -> str |
 
 def _differing(before: Any, now: Any) -> str:
     """Which parts of two events differ, where these are few: of what was asked, if both are of plans."""
-    for part in ("event", "description"):
-        both = [event.get(part) for event in (before, now)]
-        if not all(isinstance(event, dict) for event in both) or canonical(both[0]) == canonical(both[1]):
+    both = [before, now]
+    names: list[str] = []
+    while all(isinstance(event, dict) for event in both):
+        names = [n for n in sorted({*both[0], *both[1]}) if canonical(both[0].get(n)) != canonical(both[1].get(n))]
+        inner = next((part for part in ("description", "event") if part in names), None)
+        if inner is None:
             break
-        before, now = both
-    names = [name for name in sorted({*before, *now}) if canonical(before.get(name)) != canonical(now.get(name))]
-    return f", which differs in {', '.join(map(repr, names))}" if len(names) <= _FEW else ""
+        both = [event.get(inner) for event in both]
+    return f", which differs in {', '.join(map(repr, names))}" if 0 < len(names) <= _FEW else ""
 
 
 def rows(answer: Callable[..., list[Row]], id: int, where: str = "", *values: Any) -> Iterator[Row]:
