@@ -502,7 +502,8 @@ def test_rho_pays_with_gaussian_noise() -> None:
 def test_groups_of_the_data_are_found_and_those_of_one_unit_never() -> None:
     lonely = {**ROWS[0], "user": 10**6, "ward": "only one"}
     table = pa.Table.from_pylist([*ROWS, lonely], schema=SCHEMA)
-    data = opened(table, budget=ib.Budget(epsilon=1e6, delta=0.1)).group_by("ward", max_groups=2)
+    whole = opened(table, budget=ib.Budget(epsilon=1e6, delta=0.1))
+    data = whole.group_by("ward", max_groups=2)
     for _ in range(8):
         results = data.select(n=ask.count(), age=ask.mean("age", AGES), epsilon=EPSILON, delta=1e-6)
         assert results.keys == tuple((ward,) for ward in sorted(WARDS))
@@ -514,10 +515,10 @@ def test_groups_of_the_data_are_found_and_those_of_one_unit_never() -> None:
     assert plan._request.at_least == 2  # nothing of a group of one unit leaves the engine
     assert "of 1 never" in plan.explain()
     assert "keys          groups of" in plan.explain()
-    several = data.group_by("ward", col("time").month(), max_groups=4).count_units(epsilon=EPSILON, delta=1e-6)
+    several = whole.group_by("ward", col("time").month(), max_groups=4).count_units(epsilon=EPSILON, delta=1e-6)
     assert set(several.keys) <= {(row["ward"], row["time"].month) for row in ROWS}
     assert len(several) > 8
-    by_day = data.group_by("day", max_groups=4).count_units(epsilon=EPSILON, delta=1e-6)
+    by_day = whole.group_by("day", max_groups=4).count_units(epsilon=EPSILON, delta=1e-6)
     assert all(type(day) is dt.date for (day,) in by_day.keys)
 
 
