@@ -153,7 +153,7 @@ class Request:
         for name in self.unit or ():
             kind = find("unit", name, schema)
             if kind not in _UNITS:
-                step = "Declare it as integer or wide where types says what it holds; else convert the column."
+                step = "Where types says what it holds, declare it integer or wide; in pandas use astype('Int64')."
                 step = step if kind is Kind.REAL else ""
                 raise ParameterTypeError(
                     f"unit: {name!r} must hold whole numbers, text, truth values, dates or times; it holds {kind}. "
