@@ -215,7 +215,8 @@ def test_suggestions(scope: Any) -> None:
     found = run_json(f"{UNIT} {LEDGER} --suggest-bounds 'age + 0' --epsilon 0.5 --key b")
     assert found["epsilon"] == 0.5
     assert found["budget"]["spent"] == {"epsilon": 0.5}
-    assert run_json(f"{UNIT} {LEDGER} --suggest-bounds 'age + 0' --epsilon 0.5 --key b") == found
+    again = run_json(f"{UNIT} {LEDGER} --suggest-bounds 'age + 0' --epsilon 0.5 --key b")
+    assert again == {**found, "reason": f"{found['reason']} Given before under this key, at no cost."}
     text = run(f"{UNIT} {LEDGER} --suggest-caps --by ward --epsilon 0.4").stdout
     assert [line.split()[0] for line in text.splitlines() if line[0] != " "] == [
         "max_rows", "max_groups", "reason", "cost", "budget",
@@ -684,7 +685,7 @@ WRONG = {
     QUESTIONS.replace('keys = ["A", "B", "C"]\n', ""): "as delta = 1e-6; or give the groups with keys.",
     QUESTIONS.replace('ask = "mean"', 'ask = "count"').replace('column = "age"\nbounds = [0, 120]\n', "").replace(
         "max_rows = 5\n", ""): "max_rows must be a whole number of at least 1 to count rows; got none. Pass max_rows,",
-    QUESTIONS.replace("max_rows = 5", "max_rows = 0"): "max_rows must be a finite number in [1, ",
+    QUESTIONS.replace("max_rows = 5", "max_rows = 0"): "max_rows must be a whole number in [1, ",
     QUESTIONS.replace(
         'types = {age = "integer", visit = "date"}', "types = 3"
     ): 'types must be as {age = "integer"}; got 3.',
@@ -871,7 +872,19 @@ order = "visit"
         ("query questions.toml --level 0.5", "got --level with it."),
         ("query questions.toml visits.csv", "got another file with it."),
         ("query visits.csv questions.toml", "got another file with it."),
-        ("query none.toml", "No such file"),
+        ("query none.toml", "Error: No such file"),
+        (
+            f"query visits.sqlite {ALONE} --unit patient --count-units --epsilon 1",
+            "Copy it to Parquet, or ask from Python",
+        ),
+        (
+            f"query visits.csv --types zz=date {ALONE} --unit patient --count-units --epsilon 1",
+            "--types then names all",
+        ),
+        (
+            f"query postgres://a@b/c {ALONE} --unit patient --count-units --epsilon 1",
+            "asked from Python only, through Ibis",
+        ),
     ],
 )
 def test_a_wrong_line_is_refused_before_anything_is_made(line: str, said: str) -> None:

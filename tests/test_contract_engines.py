@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import socket
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -201,19 +202,26 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_database_of_the_users_is_asked_and_left_as_it_was(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "mine.duckdb"
+    path, really = tmp_path / "mine.duckdb", input
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE mine AS SELECT 1 AS x")
-    monkeypatch.setattr("builtins.input", lambda question: "y" if "inbounds_contract_" in question else "n")
+    monkeypatch.setattr("builtins.input", lambda: "Yes")
     assert command.main([f"duckdb://{path}"]) == 0
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert err.startswith("Make the tables inbounds_contract_")
     assert out.startswith("Ibis on DuckDB: ")
     assert out.endswith("none failed\n")
     with duckdb.connect(str(path)) as connection:
         assert connection.execute("SHOW TABLES").fetchall() == [("mine",)]
-    monkeypatch.setattr("builtins.input", lambda question: "n")
-    assert command.main([f"duckdb://{path}"]) == 1
+    monkeypatch.setattr("builtins.input", lambda: "n")
+    other = tmp_path / "other.duckdb"
+    assert command.main([f"duckdb://{other}"]) == 1
     assert "nothing was made" in capsys.readouterr().err
+    monkeypatch.setattr("builtins.input", really)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert command.main([f"duckdb://{other}"]) == 1
+    assert "nothing was made. Pass --yes." in capsys.readouterr().err
+    assert not other.exists()
 
 
 @pytest.mark.postgres
@@ -224,7 +232,7 @@ def test_the_command_on_postgresql(server: Server, capsys: pytest.CaptureFixture
 
 
 def test_no_secret_of_a_url_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main(["postgres://me:hunter2@127.0.0.1:1/mine"]) == 1
+    assert command.main(["postgres://me:hunter2@127.0.0.1:1/mine", "--yes"]) == 1
     said = "".join(capsys.readouterr())
     assert "postgres said OperationalError" in said
     assert "hunter2" not in said
@@ -237,9 +245,31 @@ def test_other_databases_are_refused_by_name_and_nothing_is_made(
     backend = ibis.sqlite.connect()
     monkeypatch.setattr(type(backend), "name", name)
     monkeypatch.setattr(ibis, "connect", lambda url: backend)
-    assert command.main(["mysql://me:hunter2@there/mine", "--yes"]) == 1
+    assert command.main(["postgres://me:hunter2@there/mine", "--yes"]) == 1
     said = "".join(capsys.readouterr())
     assert f"got 'one on {name}'" in said
+    assert "hunter2" not in said
+
+
+@pytest.mark.parametrize("url", ["mysql://me:hunter2@there/mine", "me:hunter2@there/mine", "pg://me:hunter2@there"])
+def test_urls_of_other_databases_are_refused_with_those_that_are_known(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main([url]) == 1
+    said = "".join(capsys.readouterr())
+    assert "got one that begins with" in said or "got none" in said
+    assert "As duckdb:///" in said
+    assert "hunter2" not in said
+
+
+def test_a_driver_that_is_missing_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(url: str) -> None:
+        raise ImportError(url)
+
+    monkeypatch.setattr(ibis, "connect", connect)
+    assert command.main(["postgres://me:hunter2@there/mine", "--yes"]) == 1
+    said = "".join(capsys.readouterr())
+    assert said.endswith('said ImportError. Install "ibis-framework[postgres]".\n')
     assert "hunter2" not in said
 
 

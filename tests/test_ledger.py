@@ -179,7 +179,7 @@ def test_a_key_gives_the_stored_answer_and_costs_nothing(ledger: Ledger) -> None
     for act in (replay.touch, replay.void, lambda: replay.commit(1)):
         with pytest.raises(LedgerConflict, match="it is replayed"):
             act()
-    with pytest.raises(LedgerConflict, match="another event"):
+    with pytest.raises(LedgerConflict, match=r"another event at [^ ]*, which differs in 'name'\. Use"):
         scope.reserve(event(1, "other"), key="q1")
     assert scope.spend(event(), lambda: None, key="q2") is None  # an answer of None is an answer
     assert scope.spend(event(), lambda: pytest.fail("drawn"), key="q2") is None

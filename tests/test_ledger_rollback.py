@@ -79,7 +79,8 @@ def is_refused(path: Path, records: int, acknowledged: str) -> None:
     code, said = command("budget", "verify", path, "--json")
     (problem,) = json.loads(said)["problems"]
     assert (code, problem["kind"]) == (1, "rollback")
-    assert f"'inbounds budget accept' with {records} records" in problem["message"]
+    assert f"'inbounds budget accept {path} {records}' goes on" in problem["message"]
+    assert json.loads(said)["records"] == records
 
 
 # ---------------------------------------------------------------- after a kill
@@ -342,6 +343,7 @@ def test_what_is_accepted_is_recorded_and_told_for_ever(path: Path, tmp_path: Pa
     shutil.copy(tmp_path / "older", path)
     with pytest.raises(LedgerCorrupt) as caught:
         Ledger.open(path, accept=7)
+    assert "accept must be how many records there are, 8; got 7." in str(caught.value)
     assert (type(caught.value).__name__, getattr(caught.value, "records", None)) == ("LedgerRolledBack", 8)
     assert command("budget", "show", path)[0] == 5
     code, said = command("budget", "accept", path, "8")

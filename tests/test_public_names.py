@@ -31,6 +31,7 @@ NAMES = [
     "Linf",
     "LocationFamily",
     "Mechanism",
+    "MissingAnswer",
     "MissingColumn",
     "MissingExtra",
     "OutsideDomain",

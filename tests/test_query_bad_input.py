@@ -339,6 +339,59 @@ def test_columns_of_frames_need_names_that_differ() -> None:
             opened(frame)
 
 
+def test_files_of_parquet_need_names_that_differ_and_to_be_whole(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pa.parquet.write_table(pa.table([pa.array([1]), pa.array([2]), pa.array([3])], names=["user", "a", "a"]), path)
+    with pytest.raises(ParameterError, match=r"different names; got \['a'\]"):
+        opened(path)
+    whole = path.read_bytes()
+    for content in (b"", b"PAR", b"PAR1", SECRET.encode(), whole[:-1], whole[1:]):
+        path.write_bytes(content)
+        with pytest.raises(ParameterError, match="begins and ends with PAR1") as caught:
+            opened(path)
+        clean(caught.value)
+
+
+def test_what_is_not_asked_well_is_told_the_way() -> None:
+    data = opened()
+    day = dt.date(2024, 1, 1)
+    calls: list[tuple[Callable[[], Any], type[Exception], str]] = [
+        (lambda: data.mean("age", epsilon=1), ParameterTypeError, r"bounds must be a pair.*As bounds=\(0, 120\)"),
+        (lambda: ask.quantile("age", 0.5), ParameterTypeError, "bounds must be a pair"),
+        (lambda: col("age") / 2, ParameterTypeError, r"operator must be one of .*; got '/'\. Multiply by a constant"),
+        (lambda: 2 / col("age"), ParameterTypeError, "got '/'"),
+        (lambda: col("age") // 2, ParameterTypeError, "got '//'"),
+        (lambda: col("age") % 2, ParameterTypeError, "got '%'"),
+        (lambda: col("age") ** 2, ParameterTypeError, r"got '\*\*'"),
+        (lambda: col("flag") ^ True, ParameterTypeError, "got '^'".replace("^", r"\^")),
+        (lambda: abs(col("age")), ParameterTypeError, "got 'abs'"),
+        (lambda: data.group_by("ward", keys=WARDS).group_by("day"), ParameterError, "after ward.*all at once"),
+        (
+            lambda: data.group_by("ward", keys=[1]),
+            ParameterTypeError,
+            "ward must be text, which it holds; got 1, of whole",
+        ),
+        (lambda: data.mean("age", bounds=(0, 1e-320), epsilon=1), ParameterError, "at least 1e-60 above"),
+        (lambda: data.with_caps(max_rows=0), ParameterError, r"max_rows must be a whole number in \[1, "),
+        (
+            lambda: data.mean("time", bounds=(day, day.replace(year=2025)), epsilon=1),
+            ParameterTypeError,
+            "bounds that are times",
+        ),
+        (lambda: opened([]), ParameterTypeError, r"one at least.*got \[\]"),
+        (lambda: opened(["a.csv", None]), ParameterTypeError, "got 'a list with NoneType'"),
+    ]
+    for call, kind, words in calls:
+        with pytest.raises(kind, match=words):
+            call()
+    results = data.group_by("ward", keys=WARDS).count_units(epsilon=1)
+    for missing in (lambda: results["zz"], lambda: results.at("zz")):
+        with pytest.raises(ib.MissingAnswer, match="got") as caught:
+            missing()
+        assert isinstance(caught.value, KeyError)
+    assert data.with_caps(max_rows=3).with_caps(max_groups=2).max_rows == 3
+
+
 def test_levels_of_intervals_are_checked() -> None:
     answer = opened().count(epsilon=1)
     results = opened().select(n=ask.count(), m=ask.mean("age", AGES), epsilon=1)
@@ -606,7 +659,7 @@ def test_a_file_that_goes_away_or_is_damaged_shows_nothing(tmp_path: Path) -> No
     whole = path.read_bytes()
     for change in (lambda: path.write_bytes(whole[:200] + SECRET.encode()), path.unlink):
         change()
-        with pytest.raises(ParameterError, match="as when it was opened") as caught:
+        with pytest.raises(QueryFailed, match="other columns than when it was opened, or is gone") as caught:
             data.group_by("name", keys=["a"]).count(epsilon=1)
         clean(caught.value)
     end = len(whole) // 2  # the pages of the columns; what they are stands at the end of the file

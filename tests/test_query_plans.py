@@ -32,6 +32,7 @@ import inbounds as ib
 from inbounds import ask, col
 from inbounds.errors import BudgetExceeded, LedgerConflict, MissingColumn, ParameterError, QueryFailed
 from inbounds.tables import Answer, Dataset, Plan, Results, Source
+from inbounds.tables.plan import REPLAYED
 from tests.query_support import (
     ARROW,
     EPSILON,
@@ -418,7 +419,7 @@ def test_questions_about_the_same_values_share_a_part() -> None:
     ((shared, _),) = draws(together)
     ((alone, _),) = draws(data.plan.variance("age", bounds=AGES, epsilon=1))
     assert shared.scale == alone.scale
-    assert "100% of the budget together" in together.explain()
+    assert "100 % of the budget together" in together.explain()
     results = data.plan.select(all_of_it, epsilon=EPSILON).run()
     for name, exact in {"n": len(ROWS), **{n: wanted(ROWS, "rows of a user")[n][1] for n in ("sum", "std")}}.items():
         near(results[name][0], exact, 2 * WIDTHS.get(name, 4))
@@ -453,8 +454,8 @@ def test_weights_split_the_budget() -> None:
     (pick, _), (count, _) = draws(plan)
     assert pick.epsilon == pytest.approx(0.3)
     assert count.scale == pytest.approx(10)
-    assert "75% of the budget" in plan.explain()
-    assert "25% of the budget" in plan.explain()
+    assert "75 % of the budget" in plan.explain()
+    assert "25 % of the budget" in plan.explain()
     assert data.plan.select(asks, epsilon=0.4).price().epsilon == pytest.approx(0.4)
 
 
@@ -501,7 +502,8 @@ def test_rho_pays_with_gaussian_noise() -> None:
 def test_groups_of_the_data_are_found_and_those_of_one_unit_never() -> None:
     lonely = {**ROWS[0], "user": 10**6, "ward": "only one"}
     table = pa.Table.from_pylist([*ROWS, lonely], schema=SCHEMA)
-    data = opened(table, budget=ib.Budget(epsilon=1e6, delta=0.1)).group_by("ward", max_groups=2)
+    whole = opened(table, budget=ib.Budget(epsilon=1e6, delta=0.1))
+    data = whole.group_by("ward", max_groups=2)
     for _ in range(8):
         results = data.select(n=ask.count(), age=ask.mean("age", AGES), epsilon=EPSILON, delta=1e-6)
         assert results.keys == tuple((ward,) for ward in sorted(WARDS))
@@ -513,10 +515,10 @@ def test_groups_of_the_data_are_found_and_those_of_one_unit_never() -> None:
     assert plan._request.at_least == 2  # nothing of a group of one unit leaves the engine
     assert "of 1 never" in plan.explain()
     assert "keys          groups of" in plan.explain()
-    several = data.group_by("ward", col("time").month(), max_groups=4).count_units(epsilon=EPSILON, delta=1e-6)
+    several = whole.group_by("ward", col("time").month(), max_groups=4).count_units(epsilon=EPSILON, delta=1e-6)
     assert set(several.keys) <= {(row["ward"], row["time"].month) for row in ROWS}
     assert len(several) > 8
-    by_day = data.group_by("day", max_groups=4).count_units(epsilon=EPSILON, delta=1e-6)
+    by_day = whole.group_by("day", max_groups=4).count_units(epsilon=EPSILON, delta=1e-6)
     assert all(type(day) is dt.date for (day,) in by_day.keys)
 
 
@@ -605,7 +607,9 @@ def test_suggested_bounds_and_caps_are_private_paid_for_and_recorded() -> None:
     assert caps["max_groups"] == 1
     assert caps["max_rows"] in (1, 2)
     spent = data.spent()
-    assert view.suggest_caps(epsilon=100, share=0.5, key="caps") == caps
+    again = view.suggest_caps(epsilon=100, share=0.5, key="caps")
+    assert again.values == caps.values
+    assert again.reason == f"{caps.reason} Given before under this key, at no cost."
     assert data.spent() == spent
     kinds = [record.content["event"]["event"] for record in data.history() if record.kind == "reserve"]
     assert len(kinds) == 6
@@ -687,7 +691,7 @@ def test_results_are_drawn() -> None:
     figure = results.plot("age", level=0.9)
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [*WARDS, "none"]
-    assert "age (dot) and its 90% interval" in axes.get_xlabel()
+    assert "age: answer (dot) and 90 % interval" in axes.get_xlabel()
     assert [text.get_text() for text in axes.texts] == ["suppressed"]
     first, last = sorted(axes.get_ylim())
     assert first < -0.3
@@ -850,10 +854,14 @@ def test_a_key_gives_the_same_answers_at_no_cost() -> None:
         if isinstance(again, Results):
             assert again.keys == first[name].keys
             assert again.to_dict() == first[name].to_dict()
+            assert (REPLAYED in again.notes) == (len(again) > 0)
+            assert REPLAYED not in first[name].notes
         elif isinstance(again, Answer):
             assert (again.value, again.interval(0.5)) == (first[name].value, first[name].interval(0.5))
+            assert again.notes == (*first[name].notes, REPLAYED)
         else:
-            assert again == first[name]
+            assert again.values == first[name].values
+            assert again.reason == f"{first[name].reason} Given before under this key, at no cost."
     assert calls == {}
     assert data.spent() == spent
     assert len(first["found"]) > 0
@@ -881,9 +889,12 @@ def test_a_key_belongs_to_one_question() -> None:
         lambda: data.where(col("age") > 50).suggest_bounds("age", epsilon=1, key="bounds"),
         lambda: data.group_by("flag").suggest_caps(epsilon=1, key="caps"),
     ]
-    for other in others:
-        with pytest.raises(LedgerConflict, match="another event"):
+    differs = ["'asks'", "'asks'", "'where'", "'digest'", "'digest', 'keys'", "'asks'", "'where'", "'by'"]
+    for other, parts in zip(others, differs, strict=True):
+        with pytest.raises(LedgerConflict, match=f"another event at [^ ]*, which differs in {parts}\\."):
             other()
+    with pytest.raises(LedgerConflict, match=r"another event at [^ ]*, which differs in 'table'\."):
+        replace(data, source=Source.open(ARROW.drop_columns(["flag"]))).suggest_bounds("age", epsilon=1, key="bounds")
     assert data.spent() == spent
 
 
@@ -993,7 +1004,7 @@ def test_explain_says_everything() -> None:
         "s             share of rows, at most 4 a user, where flag; error about",
         "Laplace noise of scale",
         "one unit moves it by",
-        "25% of the budget",
+        "25 % of the budget",
         "suppressed    groups whose private number of units is below 5",
         "cost          ",
         "epsilon  delta = 0      1 ",

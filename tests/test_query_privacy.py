@@ -575,7 +575,7 @@ def law_audited(
 @pytest.mark.parametrize("neighbours", ["add-remove", "substitute"])
 def test_suggested_bounds_do_not_tell_neighbours_apart(neighbours: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr(suggestions, "_recorded", lambda *args: seen.append(args) or np.zeros(98))
+    monkeypatch.setattr(suggestions, "_recorded", lambda *args: (seen.append(args) or np.zeros(98), ""))
     # A unit of many rows of which one counts; in an otherwise empty bin.
     tables = [SOME, [*SOME, *unit(9, -1000.0, -1000.0)]]
     if neighbours == "substitute":
@@ -602,7 +602,7 @@ def test_suggested_bounds_do_not_tell_neighbours_apart(neighbours: str, monkeypa
 @pytest.mark.parametrize("by", [False, True])
 def test_suggested_caps_do_not_tell_neighbours_apart(by: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr(suggestions, "_recorded", lambda *args: seen.append(args) or [1] * (2 + by))
+    monkeypatch.setattr(suggestions, "_recorded", lambda *args: (seen.append(args) or [1] * (2 + by), ""))
     both = [r for u in range(2) for r in unit(u, *[1.0] * 12, groups=range(12 if by else 1))]
     for rows in (both, [*both, *unit(9, *[1.0] * 30, groups=range(30 if by else 1))]):
         data = opened(rows).group_by("g", max_groups=5) if by else opened(rows)

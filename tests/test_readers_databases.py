@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from inbounds.errors import ParameterError, ParameterTypeError
+from inbounds.errors import ParameterError, ParameterTypeError, QueryFailed
 from inbounds.tables.readers import duckdb as duck
 from inbounds.tables.readers import ibis as on_ibis
 from inbounds.tables.readers import postgres, sqlite
@@ -60,9 +60,9 @@ def kind(reader: Reader, column: str) -> tuple[str, str | None]:
     return str(field.arrow), field.declared
 
 
-def refused(call: Callable[[], object], *words: str) -> str:
+def refused(call: Callable[[], object], *words: str, kind: type[Exception] = ParameterError) -> str:
     """Whether it is refused with these words; the message, which leads to no other one."""
-    with pytest.raises(ParameterError) as caught:
+    with pytest.raises(kind) as caught:
         call()
     message = str(caught.value)
     assert all(word in message for word in words), message
@@ -279,10 +279,30 @@ def test_a_change_of_the_table_is_seen_before_it_is_read(tmp_path: Path) -> None
     with duckdb.connect(path) as connection:
         here = duck.in_connection(connection, "t")
         connection.execute("ALTER TABLE t ALTER v TYPE VARCHAR")
-        refused(here.ready, "as it was opened", "open it anew")
-    refused(there.ready, "as it was opened")
+        refused(here.ready, "other columns than when it was opened", "Open it again", kind=QueryFailed)
+        here = duck.in_connection(connection, "t")
+        connection.execute("CREATE TABLE kept AS FROM t")
+        connection.execute("DROP TABLE t")
+        refused(here.ready, "or is gone", kind=QueryFailed)
+        connection.execute("ALTER TABLE kept RENAME TO t")
+    refused(there.ready, "other columns than when it was opened", kind=QueryFailed)
     path.unlink()
     refused(there.ready, "can be read now")
+
+
+def test_a_connection_that_is_closed_is_told() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT 1 AS v")
+    relation, reader = connection.table("t"), duck.in_connection(connection, "t")
+    connection.close()
+    for call in (
+        lambda: duck.in_connection(connection, "t"),
+        lambda: look_through(relation),
+        reader.ready,
+        lambda: next(reader.batches(["v"])),
+    ):
+        with pytest.raises(ParameterError, match="on a connection that is open"):
+            call()
 
 
 # ---------------------------------------------------------------- DuckDB: at the same time
@@ -557,7 +577,7 @@ def test_other_databases_are_refused_by_name(name: str, monkeypatch: pytest.Monk
     backend.raw_sql("CREATE TABLE t (a INTEGER)")
     table = backend.table("t")
     monkeypatch.setattr(type(backend), "name", name)
-    refused(lambda: on_ibis.look_through(table), name, "DuckDB", "Parquet", "inbounds.tables.contract")
+    refused(lambda: on_ibis.look_through(table), name, "DuckDB", "Parquet")
 
 
 def test_ibis_on_spark_is_told_to_give_the_frame(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -678,7 +698,7 @@ def test_a_file_of_sqlite_is_read_beside_its_user(tmp_path: Path) -> None:
         assert set(pool.map(lambda _: sum(b.num_rows for b in found.batches(["a"])), range(4))) == {20000}
     backend.con.execute("ROLLBACK")
     backend.con.execute("ALTER TABLE t RENAME COLUMN a TO b")
-    refused(found.ready, "as it was opened")
+    refused(found.ready, "other columns than when it was opened", kind=QueryFailed)
 
 
 # ---------------------------------------------------------------- PostgreSQL
@@ -890,7 +910,7 @@ def test_postgresql_is_read_beside_its_user(connection: Any) -> None:
     connection.execute("COMMIT")
     assert sum(b.num_rows for b in reader.batches(["a"])) == 100001
     connection.execute("ALTER TABLE t ALTER a TYPE text")
-    refused(reader.ready, "as it was opened")
+    refused(reader.ready, "other columns than when it was opened", kind=QueryFailed)
 
 
 @pytest.mark.postgres

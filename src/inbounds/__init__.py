@@ -14,6 +14,7 @@ from inbounds.domain import Box, Integers, Interval, Spans
 from inbounds.errors import (
     BudgetExceeded,
     InboundsError,
+    MissingAnswer,
     MissingColumn,
     MissingExtra,
     OutsideDomain,
@@ -52,6 +53,7 @@ __all__ = [
     "Linf",
     "LocationFamily",
     "Mechanism",
+    "MissingAnswer",
     "MissingColumn",
     "MissingExtra",
     "OutsideDomain",

@@ -53,11 +53,12 @@ def number(
     at_most: float | None = None,
     finite: bool = True,
     next_step: str = "",
+    kind: str = "",
 ) -> float:
     """A real number inside the given limits, as a float. Bools, strings and complex numbers are not numbers."""
     low = f"({above!r}" if at_least is None else f"[{at_least!r}"
     high = f"{below!r})" if at_most is None else f"{at_most!r}]"
-    kind = "a finite number" if finite else "a number"
+    kind = kind or ("a finite number" if finite else "a number")
     requirement = kind if (low, high) == ("(-inf", "inf)") else f"{kind} in {low}, {high}"
     if isinstance(value, np.ndarray) and value.ndim == 0 and not isinstance(value, np.ma.MaskedArray):
         value = value[()]
@@ -96,13 +97,13 @@ def amount(what: str, name: str, value: object, *, least: float, next_step: str 
 
 def whole(what: str, name: str, value: object, *, at_least: int, at_most: int, next_step: str = "") -> int:
     """A whole number inside the given limits. ``3.0`` is one; ``3.5`` and ``True`` are not."""
-    number(what, name, value, at_least=at_least, at_most=at_most, next_step=next_step)
+    number(what, name, value, at_least=at_least, at_most=at_most, next_step=next_step, kind="a whole number")
     given = _exact.exact(value)  # not by way of a float, which would round it
     found = int(given) if given is not None else 0
     if found != given:
         refuse(what, name, "a whole number", value, next_step)
     if not at_least <= found <= at_most:
-        refuse(what, name, f"a finite number in [{at_least!r}, {at_most!r}]", value, next_step)
+        refuse(what, name, f"a whole number in [{at_least!r}, {at_most!r}]", value, next_step)
     return found
 
 

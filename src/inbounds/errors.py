@@ -5,6 +5,7 @@
     InboundsError
     ├── ParameterError        (ValueError)  a parameter has the right type but an unusable value
     │   ├── MissingColumn                   a table has no column of that name; the message shows near ones
+    │   │   └── MissingAnswer (KeyError)    answers have no question or group of that name
     │   └── UnknownEvent                    a record of a release is not of a kind or version that is known
     ├── ParameterTypeError    (TypeError)   a parameter has the wrong type
     ├── UnreachableTarget     (ValueError)  no scale of this mechanism meets the privacy target
@@ -31,6 +32,7 @@ __all__ = [
     "LedgerError",
     "LedgerRolledBack",
     "LedgerUnavailable",
+    "MissingAnswer",
     "MissingColumn",
     "MissingExtra",
     "OutsideDomain",
@@ -56,6 +58,12 @@ class ParameterTypeError(InboundsError, TypeError):
 
 class MissingColumn(ParameterError):
     """A table has no column of that name; the message shows the nearest names it has."""
+
+
+class MissingAnswer(MissingColumn, KeyError):
+    """Answers have no question, or no group, of that name; caught as a missing column, or as Python's own error."""
+
+    __str__ = Exception.__str__  # KeyError's shows the message in quotes
 
 
 class UnknownEvent(ParameterError):

@@ -182,12 +182,14 @@ def verify(
             kind = "rollback" if isinstance(problem, LedgerRolledBack) else "damage"
             text = spoken(str(problem))
             problems = [{"scope": "", "record": None, "kind": kind, "message": text, "text": text}]
-            records, ends, gaps = 0, {}, []
+            records = problem.records if isinstance(problem, LedgerRolledBack) else 0
+            ends, gaps = {}, []
     if as_json:
         summary = {"ok": not problems, "records": records, "problems": problems, "gaps": gaps, "heads": ends}
         output.print_json({"format": "inbounds.verification", "version": 1, **summary})
     elif problems:
-        lines = [f"{records} records, problems found: {len(problems)}", *(f"  {p['text']}" for p in problems)]
+        counted = f"{records} records, problems found" if records else "problems found"
+        lines = [f"{counted}: {len(problems)}", *(f"  {p['text']}" for p in problems)]
         lines.append("Do not spend from it: find out who changed it, and compare with a copy or an export.")
         output.console().print("\n".join(lines), soft_wrap=True)
     else:

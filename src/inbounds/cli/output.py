@@ -390,7 +390,7 @@ def print_comparison(found: Comparison, reason: str) -> None:
     key = "rmse" if found.loss == "squared" else "mae"
     averaged = found.at is None and any(entry.average for entry in found)
     heads = [f"average\n{key}"] if averaged else []
-    heads += [key if found.at is not None else f"worst\n{key}", "bias", "at\nends", f"{found.level:.0%}\nwidth"]
+    heads += [key if found.at is not None else f"worst\n{key}", "bias", "at\nends", f"{100 * found.level:.4g} %\nwidth"]
     heads += ["over\nlimit"] if found.limit else []
     rows = []
     for entry in found:

@@ -230,8 +230,8 @@ class TableOptions:
         str | None,
         Option(
             metavar="COLUMN=TYPE,...",
-            help="What columns of CSV and JSON files hold: integer, number, text, boolean, date or time. Nothing is "
-            "guessed: other columns of CSV are text.",
+            help="What columns of CSV and JSON files hold: integer, wide (beyond 64 bits), number, text, boolean, date "
+            "or time. Nothing is guessed: other columns of CSV are text.",
             rich_help_panel=_TABLE,
         ),
     ] = None

@@ -15,6 +15,7 @@ from rich.text import Text
 from inbounds.cli import output
 from inbounds.tables import Answer, Results
 from inbounds.tables.answers import shown
+from inbounds.tables.plan import REPLAYED
 
 if TYPE_CHECKING:
     from inbounds.tables import Plan
@@ -136,7 +137,7 @@ class Report:
             rows.append(("made", self.made))
         for reply in self.replies:
             about = f"{reply.name}: " if reply.name and len(self.replies) > 1 else ""
-            rows += [("note", about + note) for note in reply.results.notes]
+            rows += [("note", about + note) for note in reply.results.notes if note != REPLAYED]  # it is with the cost
             if not reply.results.keys:
                 rows.append(("note", f"{about}no group has enough units to be found for certain"))
         return rows

@@ -22,8 +22,28 @@ _MORE = {
     r"Scope: the key .* was used for another": "'inbounds budget history' shows for what.",
 }
 
+
+def _accepting(found: re.Match[str]) -> str:
+    """The command that goes on from a ledger that lost its end."""
+    given = (found["given"] or "").replace("accept must", "RECORDS must")
+    command = f"inbounds budget accept {shlex.quote(found['where'])} {found['count']}"
+    return f"Ledger: {given}{found['where']} has {found['what']}'{command}'"
+
+
 _INSTEAD = (
-    (r"accept=(\d+) goes on", r"'inbounds budget accept' with \1 records goes on"),
+    (
+        r"^Ledger: (?P<given>accept must be [^.]*\. )?(?P<where>.*?) has (?P<what>\d+ records, .*)"
+        r"accept=(?P<count>\d+)",
+        _accepting,
+    ),
+    (r"^\[Errno \d+\] ", ""),
+    (r" Open the source with debug=True to keep them in the error's engine_error\.", ""),
+    (r"; or give the connection that has it open in the place of the path", ""),
+    (r"Pass a table of (PostgreSQL|SQLite) through Ibis\.", r"Tables of \1 are asked from Python only, through Ibis."),
+    (
+        r"table must be one that Ibis opened, for SQLite; got (.*)\. As ibis\..*$",
+        r"table must be no file of SQLite here; got \1. Copy it to Parquet, or ask from Python, through Ibis.",
+    ),
     (r"own= sets this share", "--own of 'inbounds budget create' sets this share"),
     (r"; commit may be tried again", ""),
     (r" without a prior; (got [^.]*)\. Give a prior, or ", r"; \1. Use "),
@@ -58,6 +78,7 @@ _AS_FIELDS = (
 _AS_OPTIONS = (
     (_PAIR, r"--table must be given for a database; got \1 alone. For instance --table visits."),
     (_TYPES, partial(_typed, in_file=False)),
+    (r"(?<=: )types(?= then names)", "--types"),
     (r"header=True", "--header"),
     (r"header=False", "--no-header"),
     (r"(?<= )(types|delimiter|quote)=", r"--\1"),

@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _PAGE = 1000  # records read at a time
+_FEW = 3  # parts that differ are named
 
 Row = tuple[Any, ...]
 
@@ -179,14 +180,29 @@ def answered(tx: Transaction, own: Chain | Level, key: str, event: str) -> str |
     if not found or found[0][2] == "void":
         return None
     ((at, begun, ended, answer),) = found
-    if canonical(json.loads(begun)["event"]) != event:  # to the letter: in Python 1, 1.0 and True are equal
-        raise LedgerConflict(f"Scope: the key {key!r} was used for another event at {at}. Use a new key.")
+    before = json.loads(begun)["event"]
+    if canonical(before) != event:  # to the letter: in Python 1, 1.0 and True are equal
+        differs = _differing(before, json.loads(event))
+        raise LedgerConflict(f"Scope: the key {key!r} was used for another event at {at}{differs}. Use a new key.")
     if ended is None:
         raise LedgerConflict(
             f"Scope: the spending under the key {key!r} of {at} has no answer: it is under way, or its process died. "
             "In that case the budget is spent and the answer lost; a new key pays again."
         )
     return canonical(json.loads(answer)["answer"])
+
+
+def _differing(before: Any, now: Any) -> str:
+    """Which parts of two events differ, where these are few: of what was asked, if both are of plans."""
+    both = [before, now]
+    names: list[str] = []
+    while all(isinstance(event, dict) for event in both):
+        names = [n for n in sorted({*both[0], *both[1]}) if canonical(both[0].get(n)) != canonical(both[1].get(n))]
+        inner = next((part for part in ("description", "event") if part in names), None)
+        if inner is None:
+            break
+        both = [event.get(inner) for event in both]
+    return f", which differs in {', '.join(map(repr, names))}" if 0 < len(names) <= _FEW else ""
 
 
 def rows(answer: Callable[..., list[Row]], id: int, where: str = "", *values: Any) -> Iterator[Row]:

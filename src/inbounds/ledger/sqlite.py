@@ -325,10 +325,12 @@ class SqliteStore(Store):
         return LedgerUnavailable(f"Ledger: {self.shown} has been locked by another process for {self.timeout:g} s.")
 
     def _rolled_back(self, seen: Mark, lost: str) -> LedgerRolledBack:
+        wrong = self._accept not in (None, seen.count)
+        begin = f"accept must be how many records there are, {seen.count}; got {self._accept}. " if wrong else ""
         return LedgerRolledBack(
-            f"Ledger: {self.shown} has {seen.count} records, but {lost}. Its log or head was removed or cut short, or "
-            "an older copy was put in its place, which would give spent budget back. Put back the files that belong "
-            f"together. Where they are lost, accept={seen.count} goes on from what is there, and records that.",
+            f"Ledger: {begin}{self.shown} has {seen.count} records, but {lost}. Its log or head was removed or cut "
+            "short, or an older copy was put in its place, which would give spent budget back. Put back the files that "
+            f"belong together. Where they are lost, accept={seen.count} goes on from what is there, and records that.",
             records=seen.count,
         )
 

@@ -207,6 +207,6 @@ def answers(
         ax.plot([answer.value], [place], "o", color="black", markersize=4.5)
     ax.set_yticks(range(len(found)), list(found))
     ax.set_ylim(max(len(found), 1) - 0.4, -0.6)  # the first on top, and room at both ends
-    ax.set_xlabel(with_unit(f"{title or 'answer'} (dot) and its {level:.0%} interval", unit))
+    ax.set_xlabel(with_unit(f"{title or 'answer'}: answer (dot) and {100 * level:.4g} % interval", unit))
     tidy(ax)
     return cast("Figure", ax.get_figure(root=True))

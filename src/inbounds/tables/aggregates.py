@@ -888,7 +888,7 @@ def count_units(*, edges: str = "auto", weight: float = 1.0) -> Aggregate:
 
 def sum_of(
     column: Any,
-    bounds: Any,
+    bounds: Any = None,
     *,
     per_unit: str | None = None,
     order: Any = None,
@@ -901,7 +901,7 @@ def sum_of(
 
 def mean(
     column: Any,
-    bounds: Any,
+    bounds: Any = None,
     *,
     per_unit: str | None = None,
     order: Any = None,
@@ -914,7 +914,7 @@ def mean(
 
 def variance(
     column: Any,
-    bounds: Any,
+    bounds: Any = None,
     *,
     per_unit: str | None = None,
     order: Any = None,
@@ -927,7 +927,7 @@ def variance(
 
 def std(
     column: Any,
-    bounds: Any,
+    bounds: Any = None,
     *,
     per_unit: str | None = None,
     order: Any = None,
@@ -946,7 +946,7 @@ def share(condition: Any, *, of: str = "rows", per_unit: str | None = None, weig
 def quantile(
     column: Any,
     q: float,
-    bounds: Any,
+    bounds: Any = None,
     *,
     per_unit: str | None = None,
     order: Any = None,
@@ -964,7 +964,7 @@ def quantile(
 def quantiles(
     column: Any,
     qs: Any,
-    bounds: Any,
+    bounds: Any = None,
     *,
     per_unit: str | None = None,
     order: Any = None,
@@ -978,7 +978,7 @@ def quantiles(
 
 def median(
     column: Any,
-    bounds: Any,
+    bounds: Any = None,
     *,
     per_unit: str | None = None,
     order: Any = None,
@@ -992,7 +992,7 @@ def median(
 
 def minimum(
     column: Any,
-    bounds: Any,
+    bounds: Any = None,
     *,
     per_unit: str | None = None,
     order: Any = None,
@@ -1006,7 +1006,7 @@ def minimum(
 
 def maximum(
     column: Any,
-    bounds: Any,
+    bounds: Any = None,
     *,
     per_unit: str | None = None,
     order: Any = None,

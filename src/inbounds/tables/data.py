@@ -108,7 +108,7 @@ class Asks:
         self,
         column: _Column,
         *,
-        bounds: Any,
+        bounds: Any = None,
         per_unit: str | None = None,
         order: _Column | None = None,
         epsilon: float | None = None,
@@ -132,7 +132,7 @@ class Asks:
         self,
         column: _Column,
         *,
-        bounds: Any,
+        bounds: Any = None,
         per_unit: str | None = None,
         order: _Column | None = None,
         epsilon: float | None = None,
@@ -153,7 +153,7 @@ class Asks:
         self,
         column: _Column,
         *,
-        bounds: Any,
+        bounds: Any = None,
         per_unit: str | None = None,
         order: _Column | None = None,
         epsilon: float | None = None,
@@ -171,7 +171,7 @@ class Asks:
         self,
         column: _Column,
         *,
-        bounds: Any,
+        bounds: Any = None,
         per_unit: str | None = None,
         order: _Column | None = None,
         epsilon: float | None = None,
@@ -206,7 +206,7 @@ class Asks:
         column: _Column,
         q: float,
         *,
-        bounds: Any,
+        bounds: Any = None,
         per_unit: str | None = None,
         order: _Column | None = None,
         epsilon: float | None = None,
@@ -228,7 +228,7 @@ class Asks:
         column: _Column,
         qs: Sequence[float],
         *,
-        bounds: Any,
+        bounds: Any = None,
         per_unit: str | None = None,
         order: _Column | None = None,
         epsilon: float | None = None,
@@ -246,7 +246,7 @@ class Asks:
         self,
         column: _Column,
         *,
-        bounds: Any,
+        bounds: Any = None,
         per_unit: str | None = None,
         order: _Column | None = None,
         epsilon: float | None = None,
@@ -264,7 +264,7 @@ class Asks:
         self,
         column: _Column,
         *,
-        bounds: Any,
+        bounds: Any = None,
         per_unit: str | None = None,
         order: _Column | None = None,
         epsilon: float | None = None,
@@ -282,7 +282,7 @@ class Asks:
         self,
         column: _Column,
         *,
-        bounds: Any,
+        bounds: Any = None,
         per_unit: str | None = None,
         order: _Column | None = None,
         epsilon: float | None = None,
@@ -408,6 +408,9 @@ class Dataset(Asks):
         suppress_below : int, optional
             Do not show groups whose private number of units is below this.
         """
+        if self.by:
+            step = "Give them all at once, as group_by('site', 'year', keys=...)."
+            check.refuse("group_by", "by", "the only groups", f"more, after {', '.join(self.labels)}", step)
         if not by or not all(isinstance(b, str | Expression) for b in by):
             check.refuse("group_by", "by", "columns or expressions", by, "", ParameterTypeError)
         groups = tuple(self._known(col(b) if isinstance(b, str) else b) for b in by)
@@ -423,7 +426,7 @@ class Dataset(Asks):
         return view._checked()
 
     def with_caps(self, *, max_groups: int | None = None, max_rows: int | None = None) -> Dataset:
-        """The same with other caps on what one unit contributes; None for what ``dataset`` said."""
+        """The same with other caps on what one unit contributes; None keeps what was said last."""
         return replace(self, **_caps("with_caps", self.unit, max_groups=max_groups, max_rows=max_rows))
 
     def _checked(self) -> Dataset:
@@ -493,11 +496,20 @@ class Dataset(Asks):
 
     # ---------------------------------------------------------------- the budget
 
-    def pay(self, event: Event, draw: Callable[[], Any], key: str | None) -> Any:
-        """Spend for what ``draw`` reads, or give again what is recorded. What fails without data fails unpaid."""
+    def pay(self, event: Event, draw: Callable[[], Any], key: str | None) -> tuple[Any, bool]:
+        """Spend for what ``draw`` reads, or give again what is recorded, and whether it was that.
+
+        What fails without data fails unpaid.
+        """
         if key is None or not self.scope.answered(event, key=key):
             self.source.ready()
-        return self.scope.spend(event, draw, key=key)
+        drawn: list[Any] = []
+
+        def once() -> Any:
+            drawn.append(draw())
+            return drawn[0]
+
+        return self.scope.spend(event, once, key=key), not drawn
 
     def spent(self) -> dict[str, Any]:
         """What is spent of the budget."""

@@ -71,6 +71,19 @@ def as_number(expression: Expr, kind: Kind) -> Expr:
     return number / real(1e6) if kind in (Kind.DATETIME, Kind.INSTANT) else number
 
 
+_ELSEWHERE = "Compute it where the table is made, as a column of its own."
+
+
+def _refused(operator: str, step: str) -> Callable[..., NoReturn]:
+    """What is no part of the language, as it has no value for everything, or not the same on every engine."""
+
+    def refuse(*_: object) -> NoReturn:
+        needs = "one of == != < <= > >= & | ~ + - *"
+        check.refuse("condition", "operator", needs, operator, step, ParameterTypeError)
+
+    return refuse
+
+
 class Expression:
     """A condition or a derived column. Built from :func:`inbounds.col` with operators; frozen."""
 
@@ -185,6 +198,13 @@ class Expression:
 
     def __neg__(self) -> Arithmetic:
         return Arithmetic("*", Literal(-1), self)
+
+    __truediv__ = __rtruediv__ = _refused("/", "Multiply by a constant, as 0.5 for / 2.")
+    __floordiv__ = __rfloordiv__ = _refused("//", _ELSEWHERE)
+    __mod__ = __rmod__ = _refused("%", _ELSEWHERE)
+    __pow__ = __rpow__ = _refused("**", "Multiply it by itself, as x * x.")
+    __xor__ = __rxor__ = _refused("^", "Write (a & ~b) | (~a & b).")
+    __abs__ = _refused("abs", _ELSEWHERE)
 
     def is_null(self) -> IsNull:
         """Whether there is no value; NaN counts as none. Never null itself."""

@@ -126,6 +126,9 @@ class Valued(Measure):
         for (low, high), (_, value) in zip(pairwise(numbers), bounds[1:], strict=True):
             if not low < high or not high - low >= check.SMALLEST:
                 name = bounds[-1][0]
+                if low < high:
+                    needs = f"at least {check.SMALLEST} above what stands before it ({low!r})"
+                    check.refuse(what, name, needs, value, "Pass wider ones.")
                 check.refuse(what, name, f"greater than what stands before it ({low!r})", value, "Pass them in order.")
         return list(numbers)
 
@@ -142,9 +145,10 @@ class Valued(Measure):
         matches = kind is self._kind if self._kind.temporal else kind.numeric or kind is Kind.BOOLEAN
         if not matches:
             given = self._kind if self._kind.temporal else "numbers"
+            step = f"Give bounds that are {kind}." if self._kind.temporal and kind.temporal else ""
             raise ParameterTypeError(
                 f"{type(self).__name__}: {self.expression} must hold values that compare with its bounds ({given}); "
-                f"it holds {kind}."
+                f"it holds {kind}. {step}".rstrip()
             )
 
     def rows(self, scope: Scope, caps: Caps) -> Expr:

@@ -26,9 +26,11 @@ from inbounds.tables.spending import Goal, Neighbours
 if TYPE_CHECKING:
     from inbounds.tables.data import Dataset
 
-__all__ = ["Plan"]
+__all__ = ["REPLAYED", "Plan"]
 
 VERSION = 1
+#: A note on what a key gave again.
+REPLAYED = "given before under this key, at no cost; the table was not read"
 _ENDS = ("", "_lower", "_upper")  # of an answer's columns: see Results.to_dict
 _HIDDEN = "units of a group"  # asked for where groups are suppressed by it
 
@@ -281,7 +283,7 @@ class Plan:
         for name in self.chosen:
             lines += self._explained(name)
         if self.found is not None:
-            share = f"{float(self._weights['']):.0%} of epsilon, half of delta"
+            share = f"{100 * float(self._weights['']):.0f} % of epsilon, half of delta"
             lines.append(
                 f"keys          groups of {self.found.sure} units or more are found for certain, of 1 never ({share})"
             )
@@ -303,7 +305,7 @@ class Plan:
         part, drawn = self.chosen[name]
         asks = {ask: self._all[ask] for ask, read in reads.items() if read == name}
         lines = [f"{name:<13} {ask.words(self.setting)}; {ask.expected(part, drawn)}" for name, ask in asks.items()]
-        share = f"{float(self._weights[name]):.0%} of the budget" + (" together" if len(asks) > 1 else "")
+        share = f"{100 * float(self._weights[name]):.0f} % of the budget" + (" together" if len(asks) > 1 else "")
         if isinstance(part, Pick):
             picker = drawn.mechanism[0][0][0]
             how = f"{drawn.reason} of {part.grid.bins()} cells; {picker.scale:.3g} values in rank make a factor e"
@@ -342,8 +344,8 @@ class Plan:
         QueryFailed
             The engine failed after the budget was reserved: it counts as spent.
         """
-        raw = self.data.pay(self.event, self._draw, key)
-        return self._answers(raw)
+        raw, replayed = self.data.pay(self.event, self._draw, key)
+        return self._answers(raw, (REPLAYED,) if replayed else ())
 
     def _draw(self) -> dict[str, Any]:
         """Read the table and draw: what is recorded, and what answers are read from. Nothing else leaves here."""
@@ -361,8 +363,8 @@ class Plan:
         }
         return raw
 
-    def _answers(self, raw: dict[str, Any]) -> Any:
-        """From what was recorded to answers; the same every time."""
+    def _answers(self, raw: dict[str, Any], first: tuple[str, ...] = ()) -> Any:
+        """From what was recorded to answers; the same every time, with ``first`` among the notes."""
         data = self.data
         keys: tuple[tuple[Any, ...], ...] = data.keys if data.keys is not None else ((),)
         if self.found is not None:
@@ -383,7 +385,7 @@ class Plan:
             for name, answer in row.items():
                 columns.setdefault(name, []).append(answer)
         columns.pop(_HIDDEN, None)
-        known = (*self._grown, *data.source.notes)
+        known = (*first, *self._grown, *data.source.notes)
 
         def told(answer: Answer, few: bool) -> Answer:
             if few:

@@ -153,7 +153,8 @@ class Request:
         for name in self.unit or ():
             kind = find("unit", name, schema)
             if kind not in _UNITS:
-                step = "Convert the column, as pandas' astype('Int64')." if kind is Kind.REAL else ""
+                step = "Where types says what it holds, declare it integer or wide; in pandas use astype('Int64')."
+                step = step if kind is Kind.REAL else ""
                 raise ParameterTypeError(
                     f"unit: {name!r} must hold whole numbers, text, truth values, dates or times; it holds {kind}. "
                     + step
@@ -170,7 +171,9 @@ class Request:
             for value, kind, expression in zip(key, kinds, self.by, strict=True):
                 given = literal_kind(value)
                 if kind not in (given, Kind.NULL) and not {given, kind} <= {Kind.INTEGER, Kind.WIDE}:
-                    raise ParameterTypeError(f"keys: {value!r} must be one of {expression}'s {kind}; it is {given}.")
+                    raise ParameterTypeError(
+                        f"keys: those of {expression} must be {kind}, which it holds; got {value!r}, of {given}."
+                    )
         if self.where is not None and self.where.kind(schema) is not Kind.BOOLEAN:
             raise ParameterTypeError(f"where: {self.where} must be a condition; it holds {self.where.kind(schema)}.")
         for measure in self.measures.values():

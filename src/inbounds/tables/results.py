@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inbounds import _checks as check
-from inbounds.errors import MissingColumn, ParameterError
+from inbounds.errors import MissingAnswer, ParameterError
 from inbounds.events import Event
 from inbounds.tables.answers import Answer, shown
 from inbounds.tables.kinds import extra
@@ -25,12 +25,6 @@ __all__ = ["Results"]
 
 _SHOWN = 40  # rows that are printed
 _MOST_COUNTED = 2**53  # to which float64 has every whole number
-
-
-class _NotThere(MissingColumn, KeyError):
-    """A question or a group that the answers do not have; caught as a missing column, or as Python's own error."""
-
-    __str__ = Exception.__str__  # KeyError's shows the message in quotes
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +62,13 @@ class Results:
     def __getitem__(self, name: str) -> tuple[Answer, ...]:
         if name not in self.columns:
             there = ", ".join(map(repr, self.columns))
-            raise _NotThere(f"Results: name must be that of a question; got {name!r}. There is {there}.")
+            raise MissingAnswer(f"Results: name must be that of a question; got {name!r}. There is {there}.")
         return self.columns[name]
 
     def at(self, *key: Any) -> dict[str, Answer]:
         """The answers of one group, by question."""
         if key not in self.keys:
-            raise _NotThere(f"Results: key must be one of the groups; got {key!r}. Groups are listed in keys.")
+            raise MissingAnswer(f"Results: key must be one of the groups; got {key!r}. Groups are listed in keys.")
         i = self.keys.index(key)
         return {name: column[i] for name, column in self.columns.items()}
 

@@ -262,9 +262,11 @@ def _files(table: Any, types: Mapping[str, str] | None, text: Text) -> Reader:
         (file,) = _expand(os.fspath(table[0]))
         return duckdb.in_file(file, table[1])
     given = [table] if isinstance(table, str | os.PathLike) else table
-    if not given or not all(isinstance(p, str | os.PathLike) for p in given):
-        kinds = "a path, a list of paths or (database file, table name)"
-        check.refuse("Source", "table", kinds, type(table).__name__, "", ParameterTypeError)
+    wrong = [path for path in given if not isinstance(path, str | os.PathLike)]
+    if not given or wrong:
+        kinds = "a path, a list of paths (one at least) or (database file, table name)"
+        got = f"a {type(table).__name__} with {type(wrong[0]).__name__}" if wrong else table
+        check.refuse("Source", "table", kinds, got, "", ParameterTypeError)
     names = [os.fspath(pattern) for pattern in given]
     paths = [path for pattern in names for path in _expand(pattern)]
     suffixes = {ending(path) for path in paths}

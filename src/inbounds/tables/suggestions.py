@@ -65,9 +65,13 @@ class Suggestion:
     __repr__ = __str__
 
 
-def _recorded(data: Dataset, what: dict[str, Any], event: Event, draw: Callable[[], Any], key: str | None) -> Any:
+def _recorded(
+    data: Dataset, what: dict[str, Any], event: Event, draw: Callable[[], Any], key: str | None
+) -> tuple[Any, str]:
+    """What was drawn, and what to say of it."""
     description = {"format": "inbounds.suggestion", "version": 1, **data.describe(), **what}
-    return data.pay(PlanEvent(description, event), draw, key)
+    found, replayed = data.pay(PlanEvent(description, event), draw, key)
+    return found, " Given before under this key, at no cost." if replayed else ""
 
 
 def suggest_bounds(data: Dataset, column: Expression, epsilon: float, key: str | None) -> Suggestion:
@@ -92,15 +96,16 @@ def suggest_bounds(data: Dataset, column: Expression, epsilon: float, key: str |
         return bars.draw(drawn, request.run(data.source).numbers, request.caps)[0]
 
     asked = {"ask": "suggest_bounds", "column": column.to_json(), "goal": goal.to_json()}
-    counts = np.array(_recorded(data, asked, drawn.event, draw, key))
+    found, again = _recorded(data, asked, drawn.event, draw, key)
+    counts = np.array(found)
     threshold = float(drawn.mechanism.scale) * math.log(counts.size / _MISTAKE)
     full = np.flatnonzero(counts >= threshold)
     if full.size == 0:
         reason = f"No bin has {threshold:.0f} units for certain: ask with more epsilon, or use public knowledge."
-        return Suggestion({"bounds": None}, spend.value, reason)
-    found = (edges[int(full[0])], edges[int(full[-1]) + 1])
+        return Suggestion({"bounds": None}, spend.value, reason + again)
+    ends = (edges[int(full[0])], edges[int(full[-1]) + 1])
     reason = f"Powers of two; beyond them lie few values: bins of less than {threshold:.0f} units do not count."
-    return Suggestion({"bounds": found}, spend.value, reason)
+    return Suggestion({"bounds": ends}, spend.value, reason + again)
 
 
 def suggest_caps(data: Dataset, epsilon: float, share: float, key: str | None) -> Suggestion:
@@ -127,11 +132,11 @@ def suggest_caps(data: Dataset, epsilon: float, share: float, key: str | None) -
         return [units, *(_CAPS[picker.pick(counts[name])] for name in names)]
 
     asked = {"ask": "suggest_caps", "share": share, "goal": goal.to_json()}
-    units, *caps = _recorded(data, asked, event, draw, key)
+    (units, *caps), again = _recorded(data, asked, event, draw, key)
     # A cap may be so many units off as lie beyond it, above or below, before it is any cap at all.
     needed = picker.within(_MISTAKE) / float(min(level, 1 - level))
     if not count.interval(units, 1.0 - 2.0 * _MISTAKE)[0] >= needed:
         reason = f"It takes {needed:,.0f} units to tell: ask with more epsilon, or use public knowledge."
-        return Suggestion(dict.fromkeys(names), spend.value, reason)
-    reason = f"About {share:.0%} of the units have no more; what is beyond a cap does not count."
-    return Suggestion(dict(zip(names, caps, strict=True)), spend.value, reason)
+        return Suggestion(dict.fromkeys(names), spend.value, reason + again)
+    reason = f"About {100 * share:.4g} % of the units have no more; what is beyond a cap does not count."
+    return Suggestion(dict(zip(names, caps, strict=True)), spend.value, reason + again)

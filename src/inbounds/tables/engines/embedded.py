@@ -27,6 +27,7 @@ from inbounds.tables.engines.base import DIGITS
 from inbounds.tables.engines.forms import Form, form, view
 from inbounds.tables.kinds import Hidden, Kind, Schema, extra
 from inbounds.tables.readers.base import Field, Reader, read
+from inbounds.tables.readers.duckdb import lock, private
 from inbounds.tables.readers.versions import admitted
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ class Settings:
             check.whole("Source", "threads", self.threads, at_least=1, at_most=1024)
         if not isinstance(place, str | os.PathLike | None):
             check.refuse("Source", "temp_directory", "a path", place, "", ParameterTypeError)
+        if place is not None and not (os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK)):
+            step = "Make it, or leave it out for that of the system."
+            check.refuse("Source", "temp_directory", "a directory that can be written to", os.fspath(place), step)
 
 
 class _Database:
@@ -66,23 +70,14 @@ class _Database:
         self._open()
 
     def _open(self) -> None:
-        duckdb, given = extra("duckdb"), self._settings
+        given = self._settings
         self.spill = _spill_directory(given.temp_directory)
-        config: dict[str, Any] = {
-            "memory_limit": given.memory_limit,
-            "temp_directory": self.spill,
-            "preserve_insertion_order": False,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        }
-        if given.threads is not None:
-            config["threads"] = int(given.threads)
+        threads = {} if given.threads is None else {"threads": int(given.threads)}
         try:
-            self._connection = duckdb.connect(":memory:", config=config)
-            # What rows there are must not decide how an expression is written.
-            self._connection.execute("SET disabled_optimizers = 'statistics_propagation'")
-            self._connection.execute("SET enable_external_access = false")
-            self._connection.execute("SET lock_configuration = true")
+            self._connection = private(
+                memory_limit=given.memory_limit, temp_directory=self.spill, preserve_insertion_order=False, **threads
+            )
+            lock(self._connection)
         except Exception:
             shutil.rmtree(self.spill, ignore_errors=True)
             raise

@@ -7,13 +7,27 @@ is promised about answers has to be shown for two engines only (:mod:`inbounds.t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+from inbounds.errors import QueryFailed
 from inbounds.tables.bare import Bare
 
-__all__ = ["TYPES", "Chosen", "Field", "Reader", "Through", "left_out", "quoted"]
+__all__ = [
+    "COPY",
+    "TYPES",
+    "Chosen",
+    "Field",
+    "Reader",
+    "Stored",
+    "StoredColumn",
+    "Through",
+    "changed",
+    "left_out",
+    "quoted",
+]
 
 #: What a user can say that a column of text holds.
 TYPES = ("integer", "wide", "number", "text", "boolean", "date", "time")
@@ -158,6 +172,49 @@ class Chosen(Generic[R]):
 
     def ready(self) -> None:
         self.reader.ready()
+
+
+#: What to do with what a database does not store.
+COPY = "Copy what is to be asked into a table: CREATE TABLE ... AS SELECT ..."
+
+
+@dataclass(frozen=True)
+class StoredColumn:
+    """A column of a database: its type there, and what comes of it."""
+
+    type: str
+    field: Field
+
+
+C = TypeVar("C", bound=StoredColumn)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Stored(Generic[C]):
+    """What readers of the tables of databases have in common; see :class:`Reader`."""
+
+    what: str
+    identity: str
+    notes: tuple[str, ...]
+    once: bool
+    _open: Callable[[], AbstractContextManager[Any]]
+    _columns: Mapping[str, C]
+
+    @property
+    def fields(self) -> Mapping[str, Field]:
+        return {name: column.field for name, column in self._columns.items()}
+
+    def _as_opened(self, now: Mapping[str, C]) -> None:
+        """Fail if the columns, as they are now, are others; what was added does not matter."""
+        if any(now.get(name) != column for name, column in self._columns.items()):
+            raise changed(self.identity)
+
+
+def changed(table: str) -> QueryFailed:
+    """The error of a table that is no longer what was opened; that depends on its columns, and on no row."""
+    return QueryFailed(
+        f"Source: the table {table!r} has other columns than when it was opened, or is gone. Open it again."
+    )
 
 
 def left_out(names: Sequence[str], why: str = "it is computed, not stored") -> tuple[str, ...]:

@@ -30,10 +30,10 @@ import numpy as np
 import numpy.typing as npt
 
 from inbounds import _checks as check
-from inbounds.errors import MissingColumn, ParameterError, ParameterTypeError, QueryFailed
+from inbounds.errors import MissingColumn, ParameterError, ParameterTypeError
 from inbounds.tables.kinds import extra, find
 from inbounds.tables.readers import text
-from inbounds.tables.readers.base import Field
+from inbounds.tables.readers.base import Field, changed
 
 __all__ = ["CSV"]
 
@@ -93,6 +93,7 @@ class CSV:
             dialect = _Dialect(fixed or (b"\t" if text.ending(path) == ".tsv" else b","), mark)
             if dialect.delimiter == mark:
                 check.refuse("Source", "quote", "another character than the delimiter", quote, "")
+            text.ordered(path, self._encoding)
             self._files.append((path, dialect, tuple(given) if header is False else self._first(path, dialect)))
         names = self._files[0][2]
         for path, _, others in self._files:
@@ -112,15 +113,16 @@ class CSV:
         for path, dialect, names in self._files:
             scan = self._scan(path, dialect)
             if self._header is not False and scan.names() != [name.encode() for name in names]:
-                raise _changed(path)
+                raise changed(path)
             yield from scan.batches(len(names), {column: names.index(column) for column in columns})
 
     def ready(self) -> None:
         for path, dialect, names in self._files:
+            text.ordered(path, self._encoding)
             if self._header is False:
                 next(text.pieces(path, self._encoding), None)
             elif self._first(path, dialect) != names:
-                raise _changed(path)
+                raise changed(path)
 
     def _scan(self, path: str, dialect: _Dialect) -> _Scan:
         return _Scan(partial(text.pieces, path, self._encoding), dialect)
@@ -129,13 +131,19 @@ class CSV:
         """The first record, as names of columns. No error shows them unless the user said that they are."""
         found = self._scan(path, dialect).names()
         raw = found or []
-        if self._encoding is None and any(b"\0" in name or name[:2] in (b"\xff\xfe", b"\xfe\xff") for name in raw):
+        if self._encoding is None and _looks_wide(raw):
             self._refuse(path, "a file in UTF-8", 'Pass its encoding, as encoding="utf-16".')
         try:
             names = tuple(name.decode() for name in raw)
         except UnicodeDecodeError:
             self._refuse(path, "a file whose first line is text in its encoding", 'As encoding="latin-1".')
-        if found is None or "" in names or any(set(name) & {"\r", "\0"} for name in names):
+        if any("\0" in name for name in names):
+            step = 'Rename columns; or pass its encoding, as encoding="utf-16", if it is not UTF-8.'
+            self._refuse(path, "a file without the character 0 in the names of its columns", step)
+        if any("\r" in name for name in names):
+            step = "Write its lines anew with LF; or pass header=False and types= if the first line is a row."
+            self._refuse(path, "a file whose first line ends with LF or CR LF, and has no CR by itself", step)
+        if found is None or "" in names:
             self._refuse(path, "a file whose first line has a name for each column and ends with LF or CR LF")
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -161,8 +169,10 @@ class CSV:
         check.refuse("Source", "table", requirement, path, step)
 
 
-def _changed(path: str) -> QueryFailed:
-    return QueryFailed(f"Source: the file {path!r} has other columns than when it was opened. Open it again.")
+def _looks_wide(names: Sequence[bytes]) -> bool:
+    """Whether a first record is in UTF-16 or UTF-32: it has a mark of their byte order, or many zeros."""
+    marked = any(name[:2] in (b"\xff\xfe", b"\xfe\xff") for name in names)
+    return marked or 3 * sum(name.count(0) for name in names) > sum(map(len, names))
 
 
 def _character(name: str, value: object) -> bytes:

@@ -15,7 +15,7 @@ import contextlib
 import functools
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
@@ -23,15 +23,14 @@ from typing import Any, ParamSpec, TypeVar
 from inbounds import _checks as check
 from inbounds.errors import ParameterTypeError
 from inbounds.tables.kinds import extra
-from inbounds.tables.readers.base import Field, left_out, quoted
+from inbounds.tables.readers.base import COPY, Field, Stored, StoredColumn, left_out, quoted
 from inbounds.tables.readers.versions import admitted
 
-__all__ = ["Place", "Table", "base", "free", "in_connection", "in_file", "private", "tables_named"]
+__all__ = ["Place", "Table", "base", "free", "in_connection", "in_file", "lock", "private", "tables_named"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_COPY = "Copy what is to be asked: CREATE TABLE ... AS SELECT ..."
 #: Longer text counts as missing, so that no row decides whether a batch fits what Arrow can address: 2 GiB. A database
 #: of the user's may be set to Arrow's small offsets, which is a setting for all of it.
 _BATCH = 2048
@@ -64,12 +63,10 @@ _TEXT = f"CASE WHEN {_OWN}.strlen({{0}}) <= {_LONGEST} THEN {{0}} END"
 
 
 @dataclass(frozen=True)
-class _Column:
-    """A stored column: its type in the database, how it is selected, and what comes of it."""
+class _Column(StoredColumn):
+    """A stored column, and how it is selected."""
 
-    type: str
     select: str
-    field: Field
 
 
 @dataclass(frozen=True)
@@ -119,7 +116,7 @@ def _columns(cursor: Any, place: Place) -> tuple[dict[str, _Column], list[str]]:
     for name, kind, generated in found:
         if not generated:
             select, field = _field(kind)
-            columns[name] = _Column(kind, select.format(quoted(name)), field)
+            columns[name] = _Column(kind, field, select.format(quoted(name)))
     return columns, [name for name, _, generated in found if generated]
 
 
@@ -128,12 +125,26 @@ def free(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def asked(*args: P.args, **options: P.kwargs) -> T:
-        with contextlib.suppress(extra("duckdb").ResourceInUseException):
+        with contextlib.suppress(extra("duckdb").ResourceInUseException), _open_only():
             return function(*args, **options)
         step = "Fetch the result that is open on it to its end, or open the table before."
         check.refuse("Source", "table", "on a connection that is free", "one in use", step)
 
     return asked
+
+
+@contextlib.contextmanager
+def _open_only() -> Iterator[None]:
+    """Where a user's connection is asked for names, or for a cursor: say that it is closed."""
+    closed = False
+    try:
+        yield
+    except extra("duckdb").ConnectionException:
+        closed = True
+    if closed:
+        check.refuse(
+            "Source", "table", "on a connection that is open", "a closed one", "Connect again, and open it anew."
+        )
 
 
 def tables_named(connection: Any, path: Sequence[str]) -> list[tuple[Place, str]]:
@@ -166,29 +177,19 @@ def tables_named(connection: Any, path: Sequence[str]) -> list[tuple[Place, str]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Table:
+class Table(Stored[_Column]):
     """A base table, or some of its columns. Made by :func:`in_file` and :func:`in_connection`; see ``Reader``."""
 
-    what: str
-    identity: str
-    notes: tuple[str, ...]
-    once: bool
-    _open: Callable[[], AbstractContextManager[Any]]
     _place: Place
-    _read: Mapping[str, _Column]
-
-    @property
-    def fields(self) -> Mapping[str, Field]:
-        return {name: column.field for name, column in self._read.items()}
 
     @property
     def types(self) -> dict[str, str]:
         """The columns' types, as DuckDB names them."""
-        return {name: column.type for name, column in self._read.items()}
+        return {name: column.type for name, column in self._columns.items()}
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         arrow = extra("pyarrow")
-        read = [self._read[name] for name in columns]
+        read = [self._columns[name] for name in columns]
         select = ", ".join(f"{column.select} AS c{i}" for i, column in enumerate(read))
         names = [f"c{i}" for i in range(len(read))]
         with self._open() as cursor:
@@ -200,8 +201,7 @@ class Table:
     def ready(self) -> None:
         with self._open() as cursor:
             columns, _ = _columns(cursor, self._place)
-        if any(columns.get(name) != column for name, column in self._read.items()):
-            check.refuse("Source", "table", "as it was opened", str(self._place), "Its columns changed; open it anew.")
+        self._as_opened(columns)
 
 
 def _table(
@@ -210,11 +210,11 @@ def _table(
     with open_() as cursor:
         columns, generated = _columns(cursor, place)
     if not columns:
-        step = "A temporary table, and one that is not committed, exist for one connection only. " + _COPY
+        step = "A temporary table, and one that is not committed, exist for one connection only. " + COPY
         check.refuse("Source", "table", "a table that other connections see", str(place), step)
     notes = left_out(generated) + admitted("duckdb", "pyarrow")
     identity = f"{path}::{quoted(place.schema)}.{quoted(place.table)}"
-    return Table(what, identity, notes, once, open_, place, columns)
+    return Table(what, identity, notes, once, open_, columns, place)
 
 
 def _named(connection: Any, name: object) -> Place:
@@ -235,14 +235,24 @@ def base(found: Sequence[tuple[Place, str]], name: str) -> Place:
     ((place, kind),) = found
     if kind != "table":
         word = kind if kind == "temporary table" else "view"
-        check.refuse("Source", "table", f"a table that is stored, not a {word}", name, _COPY)
+        check.refuse("Source", "table", f"a table that is stored, not a {word}", name, COPY)
     return place
 
 
-def private() -> Any:
+def private(**settings: Any) -> Any:
     """A DuckDB of our own, in memory, which loads nothing."""
-    config = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    config = {"autoinstall_known_extensions": False, "autoload_known_extensions": False, **settings}
     return extra("duckdb").connect(":memory:", config=config)
+
+
+def lock(connection: Any) -> None:
+    """From here on it opens nothing, and no rows decide how an expression is written."""
+    for setting in (
+        "disabled_optimizers = 'statistics_propagation'",
+        "enable_external_access = false",
+        "lock_configuration = true",
+    ):
+        connection.execute(f"SET {setting}")
 
 
 def in_file(path: str | os.PathLike[str], table: object) -> Table:
@@ -263,12 +273,7 @@ def in_file(path: str | os.PathLike[str], table: object) -> Table:
                 step += "that has it open in the place of the path. Pass a table of SQLite through Ibis."
                 check.refuse("Source", "table", "a database of DuckDB that can be read now", file, step)
             connection.execute("USE stored")
-            for setting in (
-                "disabled_optimizers = 'statistics_propagation'",
-                "enable_external_access = false",
-                "lock_configuration = true",
-            ):
-                connection.execute(f"SET {setting}")
+            lock(connection)
             yield connection
 
     with attached() as connection:
@@ -282,7 +287,9 @@ def in_connection(connection: Any, table: str | Place) -> Table:
 
     @contextlib.contextmanager
     def cursor() -> Iterator[Any]:
-        with connection.cursor() as other:
+        with _open_only():
+            other = connection.cursor()
+        with other:
             yield other
 
     place = table if isinstance(table, Place) else _named(connection, table)
@@ -292,7 +299,7 @@ def in_connection(connection: Any, table: str | Place) -> Table:
         ).fetchall()
     if not found or found[0][1] != "duckdb":
         kind = found[0][1] if found else "unknown"
-        check.refuse("Source", "table", "stored by DuckDB itself", f"a database of type {kind}", _COPY)
+        check.refuse("Source", "table", "stored by DuckDB itself", f"a database of type {kind}", COPY)
     path = found[0][0]
     where = "memory" if path is None else os.path.realpath(path)
     # The user may write between two readings.

@@ -154,8 +154,8 @@ class Pandas:
         names, given = unique(list(frame.columns)), types or {}
         self._columns = {name: _column(frame[name], given.get(name)) for name in names}
         self.fields: Mapping[str, Field] = {name: field for name, (field, _) in self._columns.items()}
-        note = "columns of Python objects hold what types says, else text; values of other sorts count as missing"
-        self.notes: tuple[str, ...] = admitted("pandas") + ((note,) if any(map(_objects, frame.dtypes)) else ())
+        objects = [name for name, dtype in zip(names, frame.dtypes, strict=True) if _objects(dtype)]
+        self.notes: tuple[str, ...] = admitted("pandas") + _of_objects([n for n in objects if n not in given], objects)
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         arrow = extra("pyarrow")
@@ -166,6 +166,19 @@ class Pandas:
 
     def ready(self) -> None:
         """A frame is at hand as long as it is held."""
+
+
+def _of_objects(untold: Sequence[str], objects: Sequence[str]) -> tuple[str, ...]:
+    """What to know of columns of Python objects; of some of them nobody said what they hold."""
+    if untold:
+        names = ", ".join(map(repr, untold[:5])) + (", ..." if len(untold) > 5 else "")
+        return (
+            f"of columns of Python objects, {names} hold text, since types does not say otherwise: numbers, dates and "
+            "all else in them count as missing",
+        )
+    return (
+        ("columns of Python objects hold what types says; values of other sorts count as missing",) if objects else ()
+    )
 
 
 def _objects(dtype: Any) -> bool:

@@ -76,9 +76,6 @@ def _stored(node: Any) -> Reader | Through:
     if backend.name == "pyspark":
         step = "Give the DataFrame of Spark itself."
     else:
-        step = (
-            "Read it into DuckDB or write it to Parquet, and give that; or run python -m inbounds.tables.contract URL "
-        )
-        step += "to see what fails."
+        step = "Read it into DuckDB or write it to Parquet, and give that."
     known = "on DuckDB, PostgreSQL, SQLite or Polars, whose rows are known to be read safely"
     check.refuse("Source", "table", known, f"one on {backend.name}", step)

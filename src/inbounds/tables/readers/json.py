@@ -38,17 +38,15 @@ class JSON:
         Files, in this order. ``.gz`` and ``.zst`` are decompressed.
     types : mapping of str to str
         The columns and what they hold. Nothing else is read.
-    encoding : str
-        Of the files, one that Python knows.
     """
 
     once = True  # slower than CSV
 
-    def __init__(self, paths: Sequence[str], types: Mapping[str, str] | None, *, encoding: str = "utf-8") -> None:
+    def __init__(self, paths: Sequence[str], types: Mapping[str, str] | None) -> None:
         if not types:
             step = 'As {"age": "integer"}; nothing else is read.'
             check.refuse("Source", "types", "given for files of JSON", types, step)
-        self._paths, self._encoding = tuple(paths), text.encoded(encoding)
+        self._paths = tuple(paths)
         self.fields: Mapping[str, Field] = MappingProxyType(
             {name: Field(extra("pyarrow").binary(), kind) for name, kind in types.items()}
         )
@@ -59,7 +57,7 @@ class JSON:
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         for path in self._paths:
-            for lines in _lines(text.pieces(path, self._encoding)):
+            for lines in _lines(text.pieces(path, None)):
                 rows = [_object(line) for line in map(_stripped, lines) if line]
                 arrays = [_column([row.get(name) for row in rows]) for name in columns]
                 if rows:
@@ -67,7 +65,7 @@ class JSON:
 
     def ready(self) -> None:
         for path in self._paths:
-            next(text.pieces(path, self._encoding), None)
+            next(text.pieces(path, None), None)
 
 
 def _lines(pieces: Iterator[bytes]) -> Iterator[list[bytes]]:

@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 from inbounds import _checks as check
 from inbounds.tables.bare import Bare
 from inbounds.tables.kinds import extra
-from inbounds.tables.readers.base import Field
+from inbounds.tables.readers.base import Field, changed
 
 __all__ = ["Parquet", "own"]
 
@@ -32,9 +32,11 @@ class Parquet:
 
     def __init__(self, paths: Sequence[str], types: Mapping[str, str] | None = None) -> None:
         """``types`` is for columns that paths name, which are text."""
-        found = extra("pyarrow.dataset").dataset([os.path.abspath(path) for path in paths], format=_parquet(()))
         what = "a file of Parquet" if len(paths) == 1 else "files of Parquet"
-        parts = list(found.get_fragments())
+        for path in paths:
+            _whole(path)
+        local = extra("pyarrow.fs").LocalFileSystem()
+        parts = [_parquet(()).make_fragment(os.path.abspath(path), local) for path in paths]
         self._begin(parts, [_of_path(part.path) for part in parts], types or {}, what)
         self.identity = ", ".join(map(os.path.abspath, paths))
 
@@ -134,8 +136,7 @@ class Parquet:
                 return found
         except Exception:  # whatever it says
             pass
-        step = "Open it again."
-        check.refuse("Source", "table", "a table whose files are as when it was opened", fragment.path, step)
+        raise changed(fragment.path)
 
 
 def _parquet(dictionaries: Iterable[str]) -> Any:
@@ -210,6 +211,19 @@ def _filter(only: Sequence[Bare], present: Mapping[str, Any]) -> Any:
         compared = replace(bare, value=constant).of(datasets.field(bare.column))
         found = compared if found is None else found & compared
     return found
+
+
+def _whole(path: str) -> None:
+    """Refuse what is no whole file of Parquet by its first and last four bytes, which no row decides."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        first = file.read(4)
+        file.seek(max(0, size - 4))
+        last = file.read(4)
+    if size < 12 or not first == last == b"PAR1":
+        step = "Write or copy it anew; files of other sorts need the ending of theirs, as .csv."
+        check.refuse("Source", "table", "a whole file of Parquet, which begins and ends with PAR1", path, step)
 
 
 def _state(path: str) -> tuple[int, int] | None:

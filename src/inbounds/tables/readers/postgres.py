@@ -9,20 +9,18 @@ the text of a value is the same on every server.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from inbounds import _checks as check
 from inbounds.errors import ParameterError
 from inbounds.tables.kinds import extra
-from inbounds.tables.readers.base import Field, left_out, quoted
+from inbounds.tables.readers.base import COPY, Field, Stored, StoredColumn, left_out, quoted
 from inbounds.tables.readers.versions import admit, admitted
 
 __all__ = ["Table", "in_connection"]
 
-_STEP = "Copy what is to be asked into a table: CREATE TABLE ... AS SELECT ..."
 #: Bytes that are parsed at once.
 _CHUNK = 1 << 22
 #: Longer text counts as missing, so that no row decides whether the server can write it: 1 GiB at most, quotes twice.
@@ -73,11 +71,9 @@ FROM kinds k JOIN pg_type t ON t.oid = k.kind WHERE t.typtype <> 'd' ORDER BY k.
 
 
 @dataclass(frozen=True)
-class _Column:
+class _Column(StoredColumn):
     """A column; ``parsed`` is the type that its text is parsed as."""
 
-    type: str
-    field: Field
     parsed: Any
     long: bool  # whether its text may be
 
@@ -105,25 +101,15 @@ def _column(kind: str, enum: bool, modifier: int) -> _Column:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Table:
+class Table(Stored[_Column]):
     """A table that is stored. Made by :func:`in_connection`; see ``Reader``."""
 
-    what: str
-    identity: str
-    notes: tuple[str, ...]
-    once: bool
-    _open: Callable[[], AbstractContextManager[Any]]
     _encoding: str
     _schema: str
     _table: str
-    _columns: Mapping[str, _Column]
-
-    @property
-    def fields(self) -> Mapping[str, Field]:
-        return {name: column.field for name, column in self._columns.items()}
 
     def _select(self, columns: Sequence[str]) -> Any:
-        sql = extra("psycopg.sql", "ibis")
+        sql = extra("psycopg.sql", "ledger")
 
         def value(name: str) -> Any:
             column, known = sql.Identifier(name), self._columns[name]
@@ -136,7 +122,7 @@ class Table:
         return sql.SQL("SELECT {} FROM {}").format(chosen, sql.Identifier(self._schema, self._table))
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        sql = extra("psycopg.sql", "ibis")
+        sql = extra("psycopg.sql", "ledger")
         read = [self._columns[name] for name in columns]
         command = sql.SQL("COPY ({}) TO STDOUT (FORMAT csv, FORCE_QUOTE *, ENCODING {})").format(
             self._select(columns), self._encoding
@@ -154,9 +140,10 @@ class Table:
     def ready(self) -> None:
         with self._open() as connection:
             now, _ = _read_columns(connection, self._schema, self._table)
-            if any(now.get(name) != column for name, column in self._columns.items()):
-                check.refuse("Source", "table", "as it was opened", self._table, "Its columns changed; open it anew.")
-            connection.execute(extra("psycopg.sql", "ibis").SQL("{} LIMIT 0").format(self._select(list(self._columns))))
+            self._as_opened(now)
+            connection.execute(
+                extra("psycopg.sql", "ledger").SQL("{} LIMIT 0").format(self._select(list(self._columns)))
+            )
 
 
 def _parsed(lines: bytes, columns: Sequence[_Column]) -> Iterator[Any]:
@@ -204,14 +191,14 @@ def _read_columns(connection: Any, schema: str, table: str) -> tuple[dict[str, _
     if not parts:
         check.refuse("Source", "table", "a table of the database", f"{schema}.{table}", "")
     if any(temporary for _, temporary, _ in parts):
-        check.refuse("Source", "table", "one that other connections see", "a temporary table", _STEP)
+        check.refuse("Source", "table", "one that other connections see", "a temporary table", COPY)
     kinds = {kind for kind, _, _ in parts}
     if not kinds <= {"r", "p", "m"}:
         words = {"v": "a view", "f": "a foreign table"}
         got = ", ".join(sorted(words.get(kind, "no table") for kind in kinds - {"r", "p", "m"}))
-        check.refuse("Source", "table", "stored in this database, all its partitions too", got, _STEP)
+        check.refuse("Source", "table", "stored in this database, all its partitions too", got, COPY)
     if any(active for _, _, active in parts):
-        step = "Read it as a role that the policies are not for. " + _STEP
+        step = "Read it as a role that the policies are not for. " + COPY
         check.refuse("Source", "table", "without policies for rows, which run on them", f"{schema}.{table}", step)
     found = connection.execute(_COLUMNS, where).fetchall()
     columns: dict[str, _Column] = {}
@@ -248,7 +235,7 @@ def in_connection(connection: Any, table: str, schema: str | None = None) -> Tab
 
     Without ``schema`` it is the first one of the search path that has the table.
     """
-    psycopg = extra("psycopg", "ibis")
+    psycopg = extra("psycopg", "ledger")
     info = connection.info
     parameters, password = info.get_parameters(), info.password
     if schema is None:
@@ -276,7 +263,7 @@ def in_connection(connection: Any, table: str, schema: str | None = None) -> Tab
     notes += admitted("psycopg", "pyarrow") + (() if note is None else (note,))
     identity = f"postgresql://{info.host}:{info.port}/{info.dbname}::{quoted(schema)}.{quoted(table)}"
     what = "a table of PostgreSQL"
-    return Table(what, identity, notes, True, opened, encoding, schema, table, columns)
+    return Table(what, identity, notes, True, opened, columns, encoding, schema, table)
 
 
 def _schema_of(connection: Any, table: str) -> str:

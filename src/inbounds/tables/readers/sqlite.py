@@ -11,21 +11,19 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from inbounds import _checks as check
 from inbounds.tables.kinds import extra
-from inbounds.tables.readers.base import Field, left_out, quoted
+from inbounds.tables.readers.base import COPY, Field, Stored, StoredColumn, left_out, quoted
 from inbounds.tables.readers.versions import admit, admitted
 
 __all__ = ["Table", "in_connection"]
 
 _BATCH = 16_384
-_STEP = "Copy what is to be asked into a table: CREATE TABLE ... AS SELECT ..."
 _WAIT = 60.0  # seconds for another process that writes
 _GENERATED, _STORED = 2, 3  # what pragma table_xinfo says of generated columns that are computed, and stored
 
@@ -73,27 +71,15 @@ def _expression(declared: str | None, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Column:
-    type: str
+class _Column(StoredColumn):
     declared: str | None
-    field: Field
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Table:
+class Table(Stored[_Column]):
     """A table that is stored. Made by :func:`in_connection`; see ``Reader``."""
 
-    what: str
-    identity: str
-    notes: tuple[str, ...]
-    once: bool
-    _open: Callable[[], AbstractContextManager[Any]]
     _name: str
-    _columns: Mapping[str, _Column]
-
-    @property
-    def fields(self) -> Mapping[str, Field]:
-        return {name: column.field for name, column in self._columns.items()}
 
     def _select(self, columns: Sequence[str]) -> str:
         table = quoted(self._name)
@@ -117,9 +103,8 @@ class Table:
     def ready(self) -> None:
         with self._open() as connection:
             now, _ = _read_columns(connection, self._name)
+            self._as_opened(now)
             connection.execute(self._select(list(self._columns)) + " LIMIT 0")
-        if any(now.get(name) != column for name, column in self._columns.items()):
-            check.refuse("Source", "table", "as it was opened", self._name, "Its columns changed; open it anew.")
 
 
 def _kind(connection: Any, table: str) -> tuple[str, str]:
@@ -134,14 +119,14 @@ def _read_columns(connection: Any, table: str) -> tuple[dict[str, _Column], list
     """The columns that are stored, and the names of those that are computed; nothing of the rows."""
     kind = _kind(connection, table)[0]
     if kind != "table":
-        check.refuse("Source", "table", "a table that SQLite stores", kind, _STEP)
+        check.refuse("Source", "table", "a table that SQLite stores", kind, COPY)
     found = connection.execute(f"PRAGMA main.table_xinfo({quoted(table)})").fetchall()
     columns, generated = {}, []
     for _, name, declared_type, _, _, _, hidden in found:
         text = name.decode("utf-8", "replace")
         if hidden in (0, _STORED):
             declared = _declared(declared_type.decode("utf-8", "replace"))
-            columns[text] = _Column(declared_type.decode("utf-8", "replace"), declared, _field(declared))
+            columns[text] = _Column(declared_type.decode("utf-8", "replace"), _field(declared), declared)
         elif hidden == _GENERATED:
             generated.append(text)
     return columns, generated
@@ -173,4 +158,4 @@ def in_connection(connection: Any, table: str, schema: str = "main") -> Table:
     copied = () if file else ("the database in memory was copied when it was opened",)
     notes = copied + left_out(generated) + admitted("pyarrow") + (() if note is None else (note,))
     identity = f"{os.path.realpath(file) if file else 'memory'}::{quoted(table)}"
-    return Table("a table of SQLite", identity, notes, True, opened, table, columns)
+    return Table("a table of SQLite", identity, notes, True, opened, columns, table)

@@ -17,7 +17,7 @@ from inbounds import _checks as check
 from inbounds.errors import ParameterTypeError, QueryFailed
 from inbounds.tables.kinds import extra
 
-__all__ = ["LIMIT", "batch", "described", "encoded", "ending", "pieces"]
+__all__ = ["LIMIT", "batch", "described", "encoded", "ending", "ordered", "pieces"]
 
 #: The most bytes of one record. A longer one counts as a row without values, so that memory is bounded.
 LIMIT = 2**24
@@ -60,6 +60,29 @@ def encoded(encoding: object) -> str | None:
     if not _LOCAL.fullmatch(name):
         check.refuse("Source", "encoding", "an encoding without shifts, known to Python", encoding, step)
     return name
+
+
+#: The marks of which an encoding without a byte order needs one.
+_MARKS = {
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+}
+
+
+def ordered(path: str, encoding: str | None) -> None:
+    """Refuse a file without the mark that tells the byte order of its encoding; an empty one has no order."""
+    marks = _MARKS.get(encoding or "")
+    if marks is None:
+        return
+    begin = b""
+    for piece in _bytes(path):
+        begin += piece
+        if len(begin) >= len(codecs.BOM_UTF32_LE):
+            break
+    if begin and not begin.startswith(marks):
+        step = f'As "{encoding}-le" or "{encoding}-be"; or as "utf-8", if it is that.'
+        needs = f"one that says the byte order, since {check.shown(path)} begins without a mark of it"
+        check.refuse("Source", "encoding", needs, encoding, step)
 
 
 def pieces(path: str, encoding: str | None, start: int = 0) -> Iterator[bytes]:
