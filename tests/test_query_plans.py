@@ -590,16 +590,17 @@ def test_a_histogram_has_a_row_for_each_bin() -> None:
 def test_suggested_bounds_and_caps_are_private_paid_for_and_recorded() -> None:
     data = opened()
     bounds = data.suggest_bounds("age", epsilon=100)
-    assert bounds.bounds[1] == 256  # holds 250 and nearly all others
+    assert bounds.bounds[1] in (128, 256)  # of the unit with 250 it may be another row that counts
     assert -16 <= bounds.bounds[0] <= 1
     assert "private; cost epsilon 100" in str(bounds)
     assert data.spent() == {"epsilon": 100.0}
     data.mean("age", bounds=bounds["bounds"], epsilon=1)
     positive = data.where(col("age") > 40).suggest_bounds(col("age") * 1000, epsilon=100).bounds
     assert positive == (2.0**15, 2.0**18)
-    nothing = data.where(col("age") > 1e9).suggest_bounds("age", epsilon=1)
-    assert nothing.bounds is None
-    assert "more epsilon" in str(nothing)
+    found = [opened().where(col("age") > 1e9).suggest_bounds("age", epsilon=1) for _ in range(4)]
+    nothing = [one for one in found if one.bounds is None]  # each may be wrong with a chance of 1 %: all are with 1e-8
+    assert nothing
+    assert "more epsilon" in str(nothing[0])
     caps = data.suggest_caps(epsilon=100, share=0.9)
     assert dict(caps.values) == {"max_rows": 4}
     view = data.group_by("ward", max_groups=1)
@@ -612,7 +613,7 @@ def test_suggested_bounds_and_caps_are_private_paid_for_and_recorded() -> None:
     assert again.reason == f"{caps.reason} Given before under this key, at no cost."
     assert data.spent() == spent
     kinds = [record.content["event"]["event"] for record in data.history() if record.kind == "reserve"]
-    assert len(kinds) == 6
+    assert len(kinds) == 5
     # Caps can be asked for before any is known.
     unknown = opened(max_rows=None, max_groups=None).group_by("ward")
     assert unknown.suggest_caps(epsilon=100)["max_groups"] in (1, 2)
