@@ -396,7 +396,7 @@ class Grammar:
 
 #: What a case is about, half of the time: a mean of a public number of values, units that look alike, one question by
 #: itself, what a unit makes of its rows, suggestions.
-THEMES = (*("any",) * 5, "size", "alike", "alone", "per unit", "suggestions")
+THEMES = (*("any",) * 5, "size", "alike", "alike", "alone", "per unit", "suggestions")
 
 BOUNDS = (
     (0, 1),
@@ -455,6 +455,8 @@ def asks(draw: Any, grammar: Grammar, rows: bool, theme: str = "any") -> tuple[A
         )
     cells = {"cells": draw(st.sampled_from((32, 32, 100))), "level": draw(st.sampled_from((None, 0.95)))}
     column, bounds = draw(grammar.number(draw(st.sampled_from((0, 0, 1))))), draw(st.sampled_from(BOUNDS))
+    if theme in ("alike", "size", "per unit") and "x0" in grammar.named("real"):
+        column = {"column": "x0"}
     if theme == "size":  # every unit has a value for certain
         whole = grammar.columns.get(column.get("column", ""), "") in WHOLE
         column = {"op": "fill_null", "of": [column, {"value": draw(st.sampled_from((0, 5) if whole else (0.0, 5.0)))}]}
@@ -482,6 +484,18 @@ def asks(draw: Any, grammar: Grammar, rows: bool, theme: str = "any") -> tuple[A
     return (name, column, bounds, per)
 
 
+def _twins(draw: Any, columns: dict[str, str], ids: dict[str, Any]) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
+    """Somebody, and others whose ids are alike: in all columns, or in one of several."""
+    others = {name: alike(columns[name], value) for name, value in ids.items()}
+    if None in ids.values():  # who may be taken for nobody
+        someone = tuple(draw(st.sampled_from(others[name] or (0,))) if v is None else v for name, v in ids.items())
+        return someone, [tuple(ids.values())]
+    if len(ids) > 1 and draw(st.booleans()):
+        name = draw(st.sampled_from(list(ids)))
+        return tuple(ids.values()), [tuple((ids | {name: other}).values()) for other in others[name]]
+    return tuple(ids.values()), list(zip(*others.values(), strict=False))
+
+
 @st.composite
 def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
     """A pair of neighbouring tables in a format, and a question."""
@@ -501,6 +515,7 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
         columns["u2"] = draw(st.sampled_from(ids))
     valued = [*allowed, *["float64"] * 8]  # which have most that is odd
     columns |= {f"x{i}": draw(st.sampled_from(valued)) for i in range(draw(st.integers(1, 2)))}
+    columns["x0"] = "float64" if theme in ("alike", "size", "per unit") and "float64" in allowed else columns["x0"]
     unit: Any = {"column": "u", "columns": ("u", "u2"), "row": None}[kind]
     own = () if unit is None else ("u", "u2") if kind == "columns" else ("u",)
     pools = {
@@ -509,8 +524,7 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
     }
     pools["g"].sort(key=lambda v: v is None)
     if draw(st.integers(0, 3)) == 0:  # groups that an engine could take for one
-        twin = draw(near(columns["g"], pools["g"][0]))
-        pools["g"] += [twin] if twin is not None and where.carries(columns["g"], twin) else []
+        pools["g"] += [twin for twin in alike(columns["g"], pools["g"][0]) if where.carries(columns["g"], twin)]
     plain = draw(st.integers(0, 3)) == 0
     if plain:  # a table of one value and holes in it, where whoever comes with another one changes what is known of it
         for name, label in columns.items():
@@ -530,15 +544,12 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
         for name in own:  # letters have cases; and where neighbours are furthest from what a float64 holds
             if columns[name] in ALIKE_IDS and draw(st.booleans()):
                 pools[name][0] = draw(st.sampled_from(ALIKE_IDS[columns[name]]))
-        twins = tuple(draw(near(columns[name], pools[name][0])) for name in own)
-        if len(own) > 1 and pools[own[0]][0] is not None and draw(st.booleans()):  # in one of two columns
-            twins = (pools[own[0]][0], twins[1])
-        if None not in twins and all(where.carries(columns[name], v) for name, v in zip(own, twins, strict=True)):
-            someone = twins
+        someone, twins = _twins(draw, columns, {name: pools[name][0] for name in own})
+        if all(where.carries(columns[name], v) for ids in (someone, *twins) for name, v in zip(own, ids, strict=True)):
             far = {name: furthest(label) for name, label in columns.items() if name.startswith("x")}
             opposite = {name: e[0] for name, e in far.items() if e}
             beside = {name: pools[name][0] for name in columns} | {name: e[1] for name, e in far.items() if e}
-            rows.append(tuple(beside.values()))
+            rows += [tuple({**beside, **dict(zip(own, ids, strict=True))}.values()) for ids in twins]
     at = [list(columns).index(name) for name in own]
     rows = [row for row in rows if not own or tuple(map(marked, (row[i] for i in at))) != tuple(map(marked, someone))]
     grouped = draw(st.sampled_from((False, True, True))) and theme != "size"
@@ -571,24 +582,25 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
 
 
 #: Ids that have most that are like them.
-ALIKE_IDS = dict.fromkeys(("int64", "uint64"), (2**53, 2**53 + 1, 2**63 - 1)) | {"string": ("a", "á", "ß", "1")}
+ALIKE_IDS = dict.fromkeys(("int64", "uint64"), (2**53, 2**53 + 1, 2**63 - 9)) | {
+    "string": ("a", "á", "ß", "1", "patient-1"),
+    "timestamp[ns]": (1_700_000_000_000_000_001, 1),
+}
 
 
-def near(label: str, value: Any) -> st.SearchStrategy[Any]:
-    """Another value that an engine could take for the same one; None where there is none."""
+def alike(label: str, value: Any) -> tuple[Any, ...]:
+    """Others that an engine could take for the same value."""
     if value is None:  # what could stand for it
-        return st.sampled_from(
-            {"text": ("", "None", "null", "nan"), "real": (0.0,), "truth": (False,)}.get(family(label), (0,))
-        )
+        stands: dict[str, tuple[Any, ...]] = {"text": ("", "None", "null", "nan"), "real": (0.0,), "truth": (False,)}
+        return stands.get(family(label), (0,))
     if isinstance(value, str):
-        others = (value.swapcase(), value.swapcase(), f"{value} ", unicodedata.normalize("NFD", value))
-        return st.sampled_from([other for other in others if other != value])
+        forms = (value.swapcase(), f"{value} ", unicodedata.normalize("NFD", value), f"{value[:-1]}2", f"0{value}")
+        return tuple(other for other in dict.fromkeys(forms) if other != value)
     if isinstance(value, int) and not isinstance(value, bool):
-        steps = (1, 1, 1000) if label.startswith("timestamp") else (1,)
+        steps = (1, -1, 1000, -1000) if label.startswith("timestamp") else (1, -1, 2**32)
         low, high = ends(label) if label in WHOLE else (-(2**63) + 1, 2**63 - 1)
-        found = [value + step * sign for step in steps for sign in (1, -1) if low <= value + step * sign <= high]
-        return st.sampled_from(found)
-    return st.none()
+        return tuple(value + step for step in steps if low <= value + step <= high)
+    return ()
 
 
 def ordinary(label: str) -> tuple[Any, ...]:
@@ -686,7 +698,7 @@ def questions(
         size=1 if theme == "size" or (neighbours == "substitute" and draw(st.booleans())) else None,
         max_rows=max_rows,
         max_groups=draw(st.sampled_from((1, 2, 3))) if by and unit is not None else None,
-        where=draw(grammar.condition()) if theme != "size" and draw(st.integers(0, 2)) == 0 else None,
+        where=draw(grammar.condition()) if theme not in ("size", "alike") and draw(st.integers(0, 2)) == 0 else None,
         derived=derived,
         by=by,
         keys=keys,
