@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from inbounds import _checks as check
 from inbounds import plots
-from inbounds.papers import available, load
+from reproduction import available, load
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -128,7 +128,7 @@ def collect(
 
     Parameters
     ----------
-    papers : keys, as in :func:`inbounds.papers.available`
+    papers : keys, as in :func:`reproduction.available`
     quick : bool
         Smaller simulations and searches, for tests.
     progress : callable
@@ -158,11 +158,11 @@ def write(
 
     The parameters are those of :func:`collect`. The page needs no other file: its figures are part of it.
     """
-    plots.require()  # before minutes are spent on what could not be drawn
-    chapters = collect(papers, quick=quick, progress=progress)
+    plots.require()  # before minutes are spent on what could not be drawn, or not be kept
     target = Path(folder)
     pictures = target / "figures"
     pictures.mkdir(parents=True, exist_ok=True)
+    chapters = collect(papers, quick=quick, progress=progress)
     figures = [figure for chapter in chapters for finding in chapter.findings for figure in finding.figures]
     for name, count in Counter(figure.name for figure in figures).items():
         if count > 1:

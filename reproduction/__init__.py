@@ -1,7 +1,7 @@
 """The four papers behind the mechanisms: one file per paper, every claim with its verdict.
 
 Each module has ``KEY``, ``TITLE``, ``REFERENCE``, the published formulas under their published numbers, and
-``findings(progress, quick=False)``. :mod:`inbounds.papers.report` turns them into one report.
+``findings(progress, quick=False)``. :mod:`reproduction.report` turns them into one report.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from inbounds import _checks as check
 
 if TYPE_CHECKING:
-    from inbounds.papers.report import Finding
+    from reproduction.report import Finding
 
 __all__ = ["KEYS", "Paper", "available", "load"]
 

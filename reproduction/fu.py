@@ -19,8 +19,8 @@ from scipy.special import kolmogorov, log_ndtr, ndtr
 from inbounds._checks import FloatArray
 from inbounds.domain import Integers, Interval, Spans
 from inbounds.mechanism import Gaussian, Laplace
-from inbounds.papers.report import Figure, Finding, Steps, Table
 from inbounds.plots import COLOURS
+from reproduction.report import Figure, Finding, Steps, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

@@ -20,7 +20,7 @@ from inbounds._checks import FloatArray
 from inbounds.domain import Interval
 from inbounds.mechanism import Laplace
 from inbounds.numerics import legendre
-from inbounds.papers.report import Figure, Finding, Steps, Table, number
+from reproduction.report import Figure, Finding, Steps, Table, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
