@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from inbounds.errors import InboundsError
+from inbounds import InboundsError
 from reproduction import KEYS, report
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -49,7 +50,7 @@ def made_up(progress: Callable[[str], None], quick: bool = False) -> list[Findin
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> None:
     one = SimpleNamespace(KEY="fake", TITLE="A made-up paper", REFERENCE="Nobody: Nothing. 2020.", findings=made_up)
-    monkeypatch.setattr(report, "available", lambda: ("fake",))
+    monkeypatch.setattr(report, "KEYS", ("fake",))
     monkeypatch.setattr(report, "load", lambda key: one)
 
 
@@ -340,14 +341,24 @@ def test_missing_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_registry() -> None:
-    assert {"chen_hale", "fu"} <= set(papers.available()) <= set(papers.KEYS)
-    for key in ("chen_hale", "fu"):
+    for key in papers.KEYS:
         module = papers.load(key)
         assert key == module.KEY
         assert module.TITLE
         assert re.search(r"20\d\d", module.REFERENCE)
     with pytest.raises(ib.ParameterError, match="'fu'"):
         papers.load("report")
+
+
+def test_it_uses_what_is_public_as_anyone_can() -> None:
+    public = {"inbounds", "inbounds.learn", "inbounds.plots"}
+    for path in (ROOT / "reproduction").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            named = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            modules = {node.module or "."} if isinstance(node, ast.ImportFrom) else set(named)
+            used = {name for name in modules if name.partition(".")[0] == "inbounds"}
+            assert used <= public, path.name
+            assert not used or not any(name.startswith("_") for name in named), path.name
 
 
 def test_papers_are_imported_when_asked_for() -> None:
