@@ -50,7 +50,7 @@ docs: $(DOCS)
 	$(BIN)/sphinx-build -W --keep-going -b html docs build/docs
 
 reproduce: $(TOOLS)
-	$(BIN)/python -m inbounds reproduce
+	$(BIN)/python -m reproduction
 
 clean:
 	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

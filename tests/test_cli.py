@@ -24,7 +24,6 @@ from inbounds import auditing
 from inbounds.cli import app as commands
 from inbounds.cli import main, output, words
 from inbounds.cli.app import app
-from inbounds.papers import report
 from tests.cli_support import entries, produced, run, run_json, same, write_visits
 
 GUIDE = Path(__file__).parent.parent / "docs" / "command-line.md"
@@ -59,7 +58,7 @@ ORDINARY = {
     "calibrate --help": (0, "inbounds calibrate gaussian --box 0:10,1:9 --l2 4.47 --epsilon 0.1 --json"),
     "guarantee --help": (0, "inbounds guarantee release.json --delta 1e-6"),
     "audit --help": (0, "inbounds audit laplace --interval 0 10"),
-    "reproduce --help": (0, "inbounds reproduce chen-hale fu"),
+    "reproduce --help": (0, "by 'make reproduce', in the folder reproduction/"),
 }
 
 
@@ -127,7 +126,6 @@ WRONG = {
     f"audit laplace {AGE} --scale 1": ("UsageError", "Missing option '--epsilon'."),
     f"audit laplace {AGE} --scale 1 --epsilon 1 --plot a.doc": ("ParameterError", "ending in .png, .svg, .pdf"),
     f"audit laplace {AGE} --scale 1 --epsilon 1 --plot no/a.png": ("ParameterError", "Make no first."),
-    "reproduce holo": ("ParameterError", "'holohan', 'croft', 'chen-hale', 'fu'"),
 }
 
 
@@ -217,7 +215,7 @@ def test_nothing_said_shows_the_help() -> None:
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     taken = tmp_path / "file"
     taken.write_text("")
-    result = run(f"reproduce fu --quick --output {taken}/report")
+    result = run(f"demo --output {taken}/pictures")
     assert result.exit_code == 2
     assert str(taken) in result.stderr.splitlines()[-1]
     assert "Traceback" not in result.stderr
@@ -404,44 +402,19 @@ def test_the_error_is_told_at_the_ends_and_far_from_them(line: str, places: list
 # ---------------------------------------------------------------- reproduce
 
 
-@pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """In the place of the long work: what it was asked for, and a report of one picture."""
-    asked: dict[str, Any] = {}
-
-    def write(folder: Path, papers: Any = None, quick: bool = False, progress: Any = None) -> Path:
-        asked.update(folder=folder, papers=papers, quick=quick)
-        for step in ("holohan: Table 1", "chen_hale: Figure 2", "drawing figure-2"):
-            progress(step)
-        (folder / "figures").mkdir(parents=True)
-        (folder / "figures" / "figure-2.svg").write_text("<svg/>")
-        return folder / "report.html"
-
-    monkeypatch.setattr(report, "write", write)
-    return asked
+@pytest.mark.parametrize("line", ["reproduce", "reproduce chen-hale fu --quick --output build/reproduce"])
+def test_reproduce_says_where_it_is(line: str) -> None:
+    result = run(line)
+    assert result.exit_code == 2  # nothing was reproduced: a script that goes on to the report would not find it
+    assert result.stdout == ""
+    (said,) = result.stderr.splitlines()
+    assert "the folder reproduction/ of the repository: run 'make reproduce' there." in said
+    error = run_json(line, code=2)["error"]
+    assert said == f"Error: {error['message']}"
+    assert (Path(__file__).parent.parent / "reproduction" / "__main__.py").is_file()
 
 
-def test_reproduce_takes_every_paper_by_default(tmp_path: Path, written: dict[str, Any]) -> None:
-    result = run(f"reproduce --output {tmp_path / 'all'}")
-    assert result.exit_code == 0
-    assert written == {"folder": tmp_path / "all", "papers": ["holohan", "croft", "chen_hale", "fu"], "quick": False}
-    assert f"Report: {tmp_path / 'all' / 'report.html'}" in result.stdout
-    assert result.stderr.splitlines() == ["holohan: Table 1", "chen_hale: Figure 2", "drawing figure-2"]
-
-
-def test_reproduce_takes_some(tmp_path: Path, written: dict[str, Any]) -> None:
-    result = run(f"reproduce chen-hale holohan --quick --json --output {tmp_path / 'some'}")
-    assert result.exit_code == 0
-    assert (written["papers"], written["quick"]) == (["chen_hale", "holohan"], True)
-    found = json.loads(result.stdout)
-    assert found["report"] == str(tmp_path / "some" / "report.html")
-    assert found["figures"] == [str(tmp_path / "some" / "figures" / "figure-2.svg")]
-
-
-def test_reproduce_for_real(tmp_path: Path) -> None:
-    result = run(f"reproduce fu --quick --output {tmp_path}")
-    assert result.exit_code == 0, result.output
-    assert "Fu" in (tmp_path / "report.md").read_text(encoding="utf-8")
+# ---------------------------------------------------------------- progress
 
 
 class Terminal:
@@ -557,10 +530,9 @@ def test_the_program_reads_its_arguments(monkeypatch: pytest.MonkeyPatch, capsys
     assert capsys.readouterr().out == f"inbounds {ib.__version__}\n"
 
 
-@pytest.mark.parametrize("words", ["reproduce fu", f"audit laplace {AGE} --scale 1 --epsilon 1 --plot a.png"])
-def test_pictures_need_their_extra(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+def test_pictures_need_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    result = run(words)
+    result = run(f"audit laplace {AGE} --scale 1 --epsilon 1 --plot a.png")
     assert result.exit_code == 2
     assert "Install inbounds[plots]." in result.stderr
 

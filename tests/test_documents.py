@@ -243,7 +243,7 @@ def test_the_interface_page_has_every_public_name() -> None:
 
 def test_the_proofs_that_the_code_names_exist() -> None:
     named = set()
-    for path in sorted((ROOT / "src").rglob("*.py")):
+    for path in sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "reproduction").rglob("*.py")]):
         named |= set(re.findall(r"docs/[\w/-]+\.md", path.read_text(encoding="utf-8")))
     assert len(named) > 20
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []

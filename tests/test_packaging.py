@@ -264,7 +264,7 @@ def test_the_sdist_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path / "source", filter="data")
     (source,) = (tmp_path / "source").iterdir()
-    assert {"LICENSE", "README.md", "SECURITY.md", "CITATION.cff", "docs", "tests"} <= {
+    assert {"LICENSE", "README.md", "SECURITY.md", "CITATION.cff", "docs", "reproduction", "tests"} <= {
         p.name for p in source.iterdir()
     }
     assert contents(build("wheel", source, tmp_path)) == contents(wheel)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import inbounds as ib
-from inbounds.papers import chen_hale as paper
-from inbounds.papers.report import Finding, save_figure
+from reproduction import chen_hale as paper
+from reproduction.report import Finding, save_figure
 
 VERDICTS = {
     "Introduction: projection harms accuracy": "fails",

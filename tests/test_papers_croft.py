@@ -13,8 +13,8 @@ import pytest
 from mpmath import mp, mpf
 
 import inbounds as ib
-from inbounds.papers import croft
-from inbounds.papers.report import Finding, save_figure
+from reproduction import croft
+from reproduction.report import Finding, save_figure
 from tests import reference as ref
 
 INF = float("inf")

@@ -10,8 +10,8 @@ import pytest
 from mpmath import mp, mpf
 
 import inbounds as ib
-from inbounds.papers import fu as paper
-from inbounds.papers.report import Finding, save_figure
+from reproduction import fu as paper
+from reproduction.report import Finding, save_figure
 
 VERDICTS = {
     "Introduction: less variance": "holds",

@@ -13,8 +13,8 @@ import pytest
 from mpmath import mp, mpf
 
 import inbounds as ib
-from inbounds.papers import holohan
-from inbounds.papers.report import Finding, save_figure
+from reproduction import holohan
+from reproduction.report import Finding, save_figure
 from tests import reference as ref
 
 FIGURE_2 = "Example 1.3 and Figure 2 (journal version only)"

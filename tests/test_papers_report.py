@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -17,10 +18,12 @@ import pytest
 from matplotlib.image import imread
 
 import inbounds as ib
-from inbounds import papers
-from inbounds.papers import report
-from inbounds.papers.report import VERDICTS, Figure, Finding, Table
+import reproduction as papers
+from reproduction import __main__ as program
+from reproduction import report
+from reproduction.report import VERDICTS, Figure, Finding, Table
 
+ROOT = Path(__file__).parent.parent
 VOID = {"meta", "img", "br", "hr", "link", "input"}
 
 
@@ -47,7 +50,7 @@ def made_up(progress: Callable[[str], None], quick: bool = False) -> list[Findin
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> None:
     one = SimpleNamespace(KEY="fake", TITLE="A made-up paper", REFERENCE="Nobody: Nothing. 2020.", findings=made_up)
-    monkeypatch.setattr(report, "available", lambda: ("fake",))
+    monkeypatch.setattr(report, "KEYS", ("fake",))
     monkeypatch.setattr(report, "load", lambda key: one)
 
 
@@ -146,6 +149,85 @@ def test_report_on_a_paper(tmp_path: Path) -> None:
     assert {p.name for p in (path.parent / "figures").iterdir()} == names
     assert {"fu", "fu-theorem-3-1", "fu-equation-16", "figure-fu-same-rdp"} <= set(page.ids)
     assert len(page.images) == 3
+
+
+# --- the program -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+    """Runs ``python -m reproduction`` with these words, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: str) -> None:
+        monkeypatch.setattr(sys, "argv", ["reproduction", *words])
+        program.main()
+
+    return call
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """In the place of the long work: what it was asked for."""
+    found: dict[str, Any] = {}
+
+    def write(folder: Path, papers: Any = None, quick: bool = False, progress: Any = None) -> Path:
+        found.update(folder=folder, papers=list(papers), quick=quick)
+        progress("holohan: Table 1")
+        return folder / "report.html"
+
+    monkeypatch.setattr(report, "write", write)
+    return found
+
+
+def test_every_paper_is_taken_by_default(
+    called: Callable[..., None], asked: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    called()
+    folder = Path("build/reproduce")
+    assert asked == {"folder": folder, "papers": ["holohan", "croft", "chen_hale", "fu"], "quick": False}
+    printed = capsys.readouterr()
+    assert printed.out == "Report: build/reproduce/report.html\nAs Markdown: build/reproduce/report.md\n"
+    assert printed.err == "holohan: Table 1\n"
+
+
+def test_some_papers_are_taken(called: Callable[..., None], asked: dict[str, Any]) -> None:
+    called("chen-hale", "holohan", "--quick", "--output", "some")
+    assert asked == {"folder": Path("some"), "papers": ["chen_hale", "holohan"], "quick": True}
+
+
+def test_another_paper_is_refused(called: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match=r"^2$"):
+        called("fu", "holo")
+    assert "no paper named 'holo'; there is: holohan, croft, chen-hale, fu" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("missing", "said"), [(True, "Install inbounds[plots]."), (False, "taken/report")])
+def test_what_would_stop_the_end_stops_the_beginning(
+    called: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    missing: bool,
+    said: str,
+) -> None:
+    if missing:
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    Path("taken").write_text("")
+    monkeypatch.setattr(report, "collect", lambda *a, **k: pytest.fail("minutes were spent"))
+    with pytest.raises(SystemExit, match=r"^2$"):
+        called("fu", "--output", "taken/report")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("python -m reproduction: ")
+    assert said in line
+
+
+def test_make_reproduce_runs_it(tmp_path: Path) -> None:
+    assert "\t$(BIN)/python -m reproduction\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    words = ["-m", "reproduction", "fu", "--quick", "--output", str(tmp_path)]
+    done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"Report: {tmp_path / 'report.html'}\n")
+    assert "fu: Theorem 3.1" in done.stderr.splitlines()
+    assert "Fu" in (tmp_path / "report.md").read_text(encoding="utf-8")
 
 
 # --- what it makes of findings -----------------------------------------------------------------
@@ -259,8 +341,7 @@ def test_missing_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_registry() -> None:
-    assert {"chen_hale", "fu"} <= set(papers.available()) <= set(papers.KEYS)
-    for key in ("chen_hale", "fu"):
+    for key in papers.KEYS:
         module = papers.load(key)
         assert key == module.KEY
         assert module.TITLE
@@ -269,13 +350,24 @@ def test_registry() -> None:
         papers.load("report")
 
 
+def test_it_uses_what_is_public_as_anyone_can() -> None:
+    public = {"inbounds", "inbounds.learn", "inbounds.plots"}
+    for path in (ROOT / "reproduction").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            named = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            modules = {node.module or "."} if isinstance(node, ast.ImportFrom) else set(named)
+            used = {name for name in modules if name.partition(".")[0] == "inbounds"}
+            assert used <= public, path.name
+            assert not used or not any(name.startswith("_") for name in named), path.name
+
+
 def test_papers_are_imported_when_asked_for() -> None:
     code = (
-        "import sys, inbounds.papers.report;"
-        "print([m for m in ('matplotlib', 'sklearn', 'inbounds.papers.fu', 'inbounds.papers.chen_hale')"
+        "import sys, reproduction.report;"
+        "print([m for m in ('matplotlib', 'sklearn', 'reproduction.fu', 'reproduction.chen_hale')"
         " if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 

@@ -59,7 +59,7 @@ OTHERS = {
 }
 #: What is told first, and the folders in the order of the page.
 TOP = [name for name in OTHERS if "/" not in name and (ROOT / name).is_file()] + [".ci/run"]
-PARTS = ("src/inbounds", "docs", "examples", "benchmarks", "tests", "tools")
+PARTS = ("src/inbounds", "reproduction", "docs", "examples", "benchmarks", "tests", "tools")
 #: Folders that one line is enough for.
 WHOLE = {
     *("benchmarks/results", "docs/_static", "docs/concepts", "docs/gallery", "docs/notebooks/mechanisms"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 import inbounds
 from inbounds import _checks as check
@@ -330,42 +330,16 @@ def demo(
 
 @app.command(
     cls=Command,
-    epilog=examples("inbounds reproduce", "inbounds reproduce chen-hale fu --output build/reproduce --quick"),
+    epilog=examples("inbounds reproduce"),
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
-def reproduce(
-    papers: Annotated[
-        list[str] | None,
-        Argument(metavar="[PAPER]...", help="Any of holohan, croft, chen-hale and fu; all of them if left out."),
-    ] = None,
-    folder: Annotated[Path, Option("--output", metavar="FOLDER", help="Write the report to this folder.")] = Path(
-        "build/reproduce"
-    ),
-    quick: Annotated[bool, Option("--quick", help="Use smaller simulations, for a first look.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Recompute every table, figure and theorem of the papers, and write one report with a verdict on each."""
-    from inbounds import papers as library
-    from inbounds import plots
-    from inbounds.papers import report
+def reproduce(ctx: typer.Context, as_json: Json = False) -> None:
+    """Say where the four papers are recomputed: by 'make reproduce', in the folder reproduction/ of the repository.
 
-    keys = {key.replace("_", "-"): key for key in library.available()}
-    chosen = [keys[check.choice("reproduce", "paper", name.replace("_", "-"), keys)] for name in papers or keys]
-    plots.require()  # what would stop the end of the long work stops its beginning
-    folder.mkdir(parents=True, exist_ok=True)
-    with output.steps(chosen) as told:
-        page = report.write(folder, papers=chosen, quick=quick, progress=told)
-    if as_json:
-        pictures = sorted(str(path) for path in (folder / "figures").iterdir())
-        output.print_json(
-            {
-                "format": "inbounds.reproduction",
-                "version": 1,
-                "papers": chosen,
-                "quick": quick,
-                "report": str(page),
-                "markdown": str(folder / "report.md"),
-                "figures": pictures,
-            }
-        )
-        return
-    output.console().print(f"Report: {page}\nAs Markdown: {folder / 'report.md'}", soft_wrap=True)
+    It is not part of what is installed. Nothing is computed here, and the exit code is 2.
+    """
+    raise UsageError(
+        "The papers are not recomputed by the installed program, but in the folder reproduction/ of the repository: "
+        "run 'make reproduce' there",
+        ctx=ctx,
+    )

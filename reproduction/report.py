@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inbounds import _checks as check
-from inbounds import plots
-from inbounds.papers import available, load
+from inbounds import ParameterError, plots
+from reproduction import KEYS, load
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -38,7 +37,8 @@ class Table:
 
     def __post_init__(self) -> None:
         if not all(len(row) == len(self.header) for row in self.rows):
-            check.refuse("Table", "rows", f"of {len(self.header)} cells each, like the header", self.caption, "")
+            cells = f"of {len(self.header)} cells each, like the header"
+            raise ParameterError(f"Table: rows must be {cells}; got {self.caption!r}.")
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,9 @@ class Figure:
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z0-9]+([_-][a-z0-9]+)*", self.name):
-            check.refuse("Figure", "name", "lower-case letters and digits, joined by - or _", self.name, "")
+            raise ParameterError(
+                f"Figure: name must be lower-case letters and digits, joined by - or _; got {self.name!r}."
+            )
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,10 @@ class Finding:
     figures: tuple[Figure, ...] = ()
 
     def __post_init__(self) -> None:
-        check.choice("Finding", "verdict", self.verdict, VERDICTS)
+        if self.verdict not in VERDICTS:
+            raise ParameterError(
+                f"Finding: verdict must be one of {', '.join(map(repr, VERDICTS))}; got {self.verdict!r}."
+            )
 
 
 @dataclass(frozen=True)
@@ -128,13 +133,13 @@ def collect(
 
     Parameters
     ----------
-    papers : keys, as in :func:`inbounds.papers.available`
+    papers : some of :data:`reproduction.KEYS`
     quick : bool
         Smaller simulations and searches, for tests.
     progress : callable
         Told what is computed next: "chen_hale: Table 1".
     """
-    chosen = available() if papers is None else tuple(papers)
+    chosen = KEYS if papers is None else tuple(papers)
     modules = [load(key) for key in dict.fromkeys(chosen)]
     chapters = []
     for module in modules:
@@ -158,15 +163,15 @@ def write(
 
     The parameters are those of :func:`collect`. The page needs no other file: its figures are part of it.
     """
-    plots.require()  # before minutes are spent on what could not be drawn
-    chapters = collect(papers, quick=quick, progress=progress)
+    plots.require()  # before minutes are spent on what could not be drawn, or not be kept
     target = Path(folder)
     pictures = target / "figures"
     pictures.mkdir(parents=True, exist_ok=True)
+    chapters = collect(papers, quick=quick, progress=progress)
     figures = [figure for chapter in chapters for finding in chapter.findings for figure in finding.figures]
     for name, count in Counter(figure.name for figure in figures).items():
         if count > 1:
-            check.refuse("report", "figure names", "different from each other", name, "")
+            raise ParameterError(f"report: figure names must be different from each other; got {name!r} {count} times.")
     for figure in figures:
         progress(f"drawing {figure.name}")
         save_figure(figure, pictures)

@@ -19,11 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import lambertw
 
-from inbounds._checks import FloatArray
-from inbounds.domain import Interval, Spans
-from inbounds.mechanism import Laplace
-from inbounds.numerics import legendre
-from inbounds.papers.report import Figure, Finding, Steps, Table, number
+from inbounds import Interval, Laplace, Spans
+from reproduction.numerics import FloatArray, legendre
+from reproduction.report import Figure, Finding, Steps, Table, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

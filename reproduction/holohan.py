@@ -16,11 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inbounds._checks import FloatArray
-from inbounds.domain import Interval
-from inbounds.mechanism import Laplace
-from inbounds.numerics import legendre
-from inbounds.papers.report import Figure, Finding, Steps, Table, number
+from inbounds import Interval, Laplace
+from reproduction.numerics import FloatArray, legendre
+from reproduction.report import Figure, Finding, Steps, Table, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

@@ -1,22 +1,21 @@
 """The four papers behind the mechanisms: one file per paper, every claim with its verdict.
 
 Each module has ``KEY``, ``TITLE``, ``REFERENCE``, the published formulas under their published numbers, and
-``findings(progress, quick=False)``. :mod:`inbounds.papers.report` turns them into one report.
+``findings(progress, quick=False)``. :mod:`reproduction.report` turns them into one report.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol, cast
 
-from inbounds import _checks as check
+from inbounds import ParameterError
 
 if TYPE_CHECKING:
-    from inbounds.papers.report import Finding
+    from reproduction.report import Finding
 
-__all__ = ["KEYS", "Paper", "available", "load"]
+__all__ = ["KEYS", "Paper", "load"]
 
 KEYS = ("holohan", "croft", "chen_hale", "fu")  # in order of publication
 
@@ -31,12 +30,8 @@ class Paper(Protocol):
     def findings(self, progress: Callable[[str], None], quick: bool = False) -> list[Finding]: ...
 
 
-def available() -> tuple[str, ...]:
-    """The keys of the papers, in order of publication."""
-    return tuple(key for key in KEYS if find_spec(f"{__name__}.{key}") is not None)
-
-
 def load(key: str) -> Paper:
     """The module of one paper; imported here and not before, since studies need more than the core does."""
-    check.choice("papers", "paper", key, available())
+    if key not in KEYS:
+        raise ParameterError(f"papers: paper must be one of {', '.join(map(repr, KEYS))}; got {key!r}.")
     return cast(Paper, import_module(f"{__name__}.{key}"))

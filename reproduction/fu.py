@@ -16,11 +16,10 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.special import kolmogorov, log_ndtr, ndtr
 
-from inbounds._checks import FloatArray
-from inbounds.domain import Integers, Interval, Spans
-from inbounds.mechanism import Gaussian, Laplace
-from inbounds.papers.report import Figure, Finding, Steps, Table
+from inbounds import Gaussian, Integers, Interval, Laplace, Spans
 from inbounds.plots import COLOURS
+from reproduction.numerics import FloatArray
+from reproduction.report import Figure, Finding, Steps, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

@@ -16,12 +16,10 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import erf
 
-from inbounds._checks import FloatArray
-from inbounds.domain import Box, Interval
-from inbounds.mechanism import Gaussian, Laplace
-from inbounds.papers.report import Figure, Finding, Steps, Table, number
+from inbounds import L2, Box, Gaussian, Interval, Laplace, PerCoordinate
 from inbounds.plots import COLOURS
-from inbounds.sensitivity import L2, PerCoordinate
+from reproduction.numerics import FloatArray
+from reproduction.report import Figure, Finding, Steps, Table, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
