@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
+from functools import partial
 from math import inf, nan
 from typing import Any
 
@@ -395,8 +396,8 @@ class Grammar:
 # ---------------------------------------------------------------- questions
 
 #: What a case is about, half of the time: a mean of a public number of values, units that look alike, one question by
-#: itself, what a unit makes of its rows, suggestions.
-THEMES = (*("any",) * 5, "size", "alike", "alike", "alone", "per unit", "suggestions")
+#: itself, what a unit makes of its rows, suggestions, groups that are found.
+THEMES = (*("any",) * 5, "size", "alike", "alike", "alone", "per unit", "suggestions", "found")
 
 BOUNDS = (
     (0, 1),
@@ -436,10 +437,12 @@ def asks(draw: Any, grammar: Grammar, rows: bool, theme: str = "any") -> tuple[A
         ]
     if grammar.named("date"):
         names.append("dates")
-    if grammar.counts and theme in ("size", "alike", "per unit"):
+    if grammar.counts and theme.startswith(("size", "alike", "per unit")):
         names = ["mean", "mean", "variance", "std"] if theme == "size" else ["mean", "histogram", "median", "variance"]
     name = draw(st.sampled_from(names))
     per = {"per_unit": draw(st.sampled_from(("mean", "sum", "sum", "min", "max", "last", "last")))} if not rows else {}
+    if per and theme.startswith("alike"):  # where two units are taken for one, the row of the other no longer counts
+        per = {"per_unit": theme.split()[-1]}
     if per.get("per_unit") == "last":
         per |= {"per_unit": draw(st.sampled_from(("first", "last"))), "order": draw(grammar.ordered())}
     if name in ("count", "count_units"):
@@ -455,7 +458,7 @@ def asks(draw: Any, grammar: Grammar, rows: bool, theme: str = "any") -> tuple[A
         )
     cells = {"cells": draw(st.sampled_from((32, 32, 100))), "level": draw(st.sampled_from((None, 0.95)))}
     column, bounds = draw(grammar.number(draw(st.sampled_from((0, 0, 1))))), draw(st.sampled_from(BOUNDS))
-    if theme in ("alike", "size", "per unit") and "x0" in grammar.named("real"):
+    if theme.startswith(("alike", "size", "per unit")) and "x0" in grammar.named("real"):
         column = {"column": "x0"}
     if theme == "size":  # every unit has a value for certain
         whole = grammar.columns.get(column.get("column", ""), "") in WHOLE
@@ -509,7 +512,10 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
     ]
     groups = [t for t in ("int64", "string", "string", "bool", "date32[day]", "uint64") if t in allowed]
     kind = draw(st.sampled_from(("column", "column", "column", "columns", "row")))
-    kind = "column" if theme == "per unit" or (theme == "alike" and kind == "row") else kind
+    kind = (
+        "column" if theme == "per unit" else draw(st.sampled_from(("column", "columns"))) if theme == "alike" else kind
+    )
+    ids = [t for t in ALIKE_IDS if t in allowed] or ids if theme == "alike" else ids
     columns = {"u": draw(st.sampled_from(ids)), "g": draw(st.sampled_from(groups))}
     if kind == "columns":
         columns["u2"] = draw(st.sampled_from(ids))
@@ -522,6 +528,7 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
         name: draw(st.lists(cells(label, where), min_size=1 + (name in "ug"), max_size=3))
         for name, label in columns.items()
     }
+    pools |= {name: [v for v in pools[name] if is_an_id(columns[name], v)] or [None] for name in own}
     pools["g"].sort(key=lambda v: v is None)
     if draw(st.integers(0, 3)) == 0:  # groups that an engine could take for one
         pools["g"] += [twin for twin in alike(columns["g"], pools["g"][0]) if where.carries(columns["g"], twin)]
@@ -530,7 +537,7 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
         for name, label in columns.items():
             if name.startswith("x") and family(label) in ("whole", "real"):
                 pools[name] = [draw(st.sampled_from(ordinary(label))), nan if label.startswith("float") else None]
-    someone = tuple(draw(cells(columns[name], where).filter(lambda v: v is not None)) for name in own)
+    someone = tuple(draw(cells(columns[name], where).filter(partial(someones, columns[name]))) for name in own)
     few = 0 if draw(st.integers(0, 7)) == 0 else 8  # no row but those of the one unit
     rows = draw(
         st.lists(
@@ -540,20 +547,27 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
         )
     )
     opposite: dict[str, Any] = {}
+    low = draw(st.integers(0, 1))
     if own and (theme == "alike" or draw(st.integers(0, 3)) == 0):  # next to somebody most like and most unlike
         for name in own:  # letters have cases; and where neighbours are furthest from what a float64 holds
-            if columns[name] in ALIKE_IDS and draw(st.booleans()):
+            if columns[name] in ALIKE_IDS and (theme == "alike" or draw(st.booleans())):
                 pools[name][0] = draw(st.sampled_from(ALIKE_IDS[columns[name]]))
         someone, twins = _twins(draw, columns, {name: pools[name][0] for name in own})
         if all(where.carries(columns[name], v) for ids in (someone, *twins) for name, v in zip(own, ids, strict=True)):
             far = {name: furthest(label) for name, label in columns.items() if name.startswith("x")}
-            opposite = {name: e[0] for name, e in far.items() if e}
-            beside = {name: pools[name][0] for name in columns} | {name: e[1] for name, e in far.items() if e}
+            opposite = {name: e[low] for name, e in far.items() if e}
+            beside = {name: pools[name][0] for name in columns} | {name: e[1 - low] for name, e in far.items() if e}
             rows += [tuple({**beside, **dict(zip(own, ids, strict=True))}.values()) for ids in twins]
     at = [list(columns).index(name) for name in own]
     rows = [row for row in rows if not own or tuple(map(marked, (row[i] for i in at))) != tuple(map(marked, someone))]
-    grouped = draw(st.sampled_from((False, True, True))) and theme != "size"
-    asked = draw(questions(columns, pools, unit, grouped, theme))
+    grouped = theme == "found" or (draw(st.integers(0, 2)) > (theme == "alike") and theme != "size")
+    if theme == "found":  # somebody is in every group, and there are two at least
+        pools["g"] += [another(columns["g"], i) for i in range(2)]
+        rows += [tuple(({name: pool[0] for name, pool in pools.items()} | {"g": g}).values()) for g in pools["g"]]
+        rows = [row for row in rows if not own or tuple(row[i] for i in at) != someone]
+    asked = draw(
+        questions(columns, pools, unit, grouped, f"alike {('min', 'max')[low]}" if theme == "alike" else theme)
+    )
 
     apart = {name: e for name, label in columns.items() if name.startswith("x") and (e := furthest(label))}
     if draw(st.booleans()):  # neither is extreme
@@ -576,6 +590,7 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
         size += draw(st.sampled_from((1, 90)))
     place, times = draw(st.integers(0, 8)), draw(st.sampled_from((1, 1, 2, 5, 40, 300))) if own else 1
     crowd = draw(st.sampled_from((0, 0, 0, 0, 0, 0, 5, 5, 60, 60, 400, 3000)))
+    crowd = max(crowd, 60) if theme == "found" else crowd
     spread = draw(st.sampled_from((0, 0, 0, 2, 12, 30)))
     asked = replace(asked, size=size)
     return Case(where.name, columns, tuple(rows), one, other, asked, place, times, crowd, spread)
@@ -588,12 +603,24 @@ ALIKE_IDS = dict.fromkeys(("int64", "uint64"), (2**53, 2**53 + 1, 2**63 - 9)) | 
 }
 
 
+def is_an_id(label: str, value: Any) -> bool:
+    """Whether units are told apart as the value is: text where something else should be may stand for that."""
+    text = isinstance(value, str) and family(label) != "text"
+    return not text or not (any(c.isdigit() for c in value) or value.casefold() in ("true", "false"))
+
+
+def someones(label: str, value: Any) -> bool:
+    return value is not None and is_an_id(label, value)
+
+
 def alike(label: str, value: Any) -> tuple[Any, ...]:
     """Others that an engine could take for the same value."""
     if value is None:  # what could stand for it
         stands: dict[str, tuple[Any, ...]] = {"text": ("", "None", "null", "nan"), "real": (0.0,), "truth": (False,)}
         return stands.get(family(label), (0,))
     if isinstance(value, str):
+        if family(label) != "text":
+            return ()
         forms = (value.swapcase(), f"{value} ", unicodedata.normalize("NFD", value), f"{value[:-1]}2", f"0{value}")
         return tuple(other for other in dict.fromkeys(forms) if other != value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -653,8 +680,9 @@ def questions(
 ) -> Question:
     grammar = Grammar(columns, pools)
     max_rows = draw(st.sampled_from((1, 2, 3, 40, None, None))) if unit is not None and theme != "per unit" else None
-    max_rows = 1 if max_rows and theme == "alike" and draw(st.booleans()) else max_rows
-    neighbours = "substitute" if theme == "size" else draw(st.sampled_from(("add-remove", "add-remove", "substitute")))
+    max_rows = draw(st.sampled_from((1, None, None))) if unit is not None and theme.startswith("alike") else max_rows
+    neighbours = draw(st.sampled_from(("add-remove", "add-remove" if theme != "found" else "substitute", "substitute")))
+    neighbours = "substitute" if theme == "size" else neighbours
     by: tuple[Any, ...] = ()
     keys: Any = None
     if grouped:
@@ -662,7 +690,7 @@ def questions(
         if family(columns["g"]) == "date" and draw(st.booleans()):
             by = ({"op": "year", "of": [{"column": "g"}]},)
             keys = draw(st.sampled_from(((1970, 2022), (1, 9999), (2022,), None)))
-        elif draw(st.sampled_from((True, True, False))):
+        elif theme != "found" and draw(st.sampled_from((True, True, False))):
             there = [key(columns["g"], value) for value in pools["g"]]
             more = [key(columns["g"], draw(st.sampled_from(values(columns["g"]))))]
             keys = tuple(dict.fromkeys(k for k in (*there, *more) if k is not None)) or None
@@ -698,7 +726,9 @@ def questions(
         size=1 if theme == "size" or (neighbours == "substitute" and draw(st.booleans())) else None,
         max_rows=max_rows,
         max_groups=draw(st.sampled_from((1, 2, 3))) if by and unit is not None else None,
-        where=draw(grammar.condition()) if theme not in ("size", "alike") and draw(st.integers(0, 2)) == 0 else None,
+        where=draw(grammar.condition())
+        if not theme.startswith(("size", "alike")) and draw(st.integers(0, 2)) == 0
+        else None,
         derived=derived,
         by=by,
         keys=keys,

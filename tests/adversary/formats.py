@@ -155,7 +155,11 @@ class Format:
         known = parameters(ib.dataset)
         known_texts = self.name.startswith("csv") and len(columns) % 2  # what is not said is text there
         said = {
-            "types": {n: DECLARED[family(t)] for n, t in columns.items() if not (known_texts and family(t) == "text")}
+            "types": {
+                n: "wide" if t == "uint64" else DECLARED[family(t)]
+                for n, t in columns.items()
+                if not (known_texts and family(t) == "text")
+            }
         }
         return said | ({"header": True} if "header" in known and self.name.startswith("csv") else {})
 
@@ -185,6 +189,18 @@ def cell(label: str, value: Any) -> Any:
     return repr(value) if isinstance(value, float) else str(value)
 
 
+def spelled(label: str, value: Any, i: int) -> Any:
+    """The same, in one of the ways in which whole numbers, times and truth values can be written."""
+    found, kind = cell(label, value), family(label)
+    if not isinstance(found, str) or isinstance(value, str) or i % 3 == 0:
+        return found
+    if kind == "whole":
+        return f"-0{found[1:]}" if found.startswith("-") else ("+", "0", "00")[i % 3] + found
+    if kind == "time":
+        return found.replace(" ", "T") if i % 3 == 1 else found.removesuffix(" 00:00:00")
+    return {"true": "YES", "false": "0"}[found] if kind == "truth" else found
+
+
 def day(days: int) -> str:
     """A day since 1970 in ISO's form, in any year."""
     z = days + 719_468
@@ -206,8 +222,8 @@ def _csv(quoting: int, line: str = "\n", suffix: str = ".csv") -> Any:
         text = io.StringIO(newline="")
         writer = csv.writer(text, quoting=quoting, lineterminator=line)
         writer.writerow(columns)
-        for row in rows:
-            shown = [cell(label, v) for label, v in zip(columns.values(), row, strict=True)]
+        for i, row in enumerate(rows):
+            shown = [spelled(label, v, i) for label, v in zip(columns.values(), row, strict=True)]
             if any(isinstance(v, bytes) and v in _UNQUOTED for v in shown):  # as they are
                 text.write(",".join(v.decode("latin-1") if isinstance(v, bytes) else "1" for v in shown) + line)
                 continue

@@ -24,6 +24,7 @@ from hypothesis.errors import Flaky
 from hypothesis.internal.conjecture.engine import ConjectureRunner
 
 from inbounds.errors import InboundsError
+from inbounds.mechanism import BoundedLaplace
 from inbounds.tables.measures import Binned
 from tests.adversary.cases import Case, cases
 from tests.adversary.formats import LOCAL
@@ -88,6 +89,10 @@ def _compared(case: Case, first: Run, second: Run, shown: Sequence[Any]) -> Verd
             found.violations.append(f"{one[0]}: {_difference(one[1], other[1], other[0])}")
     if len(first.seen) != len(second.seen):
         found.violations.append("more is seen of one than of the other")
+    if first.seeded or second.seeded:
+        found.violations.append("noise: drawn from something else than the system's randomness")
+    if not (first.replayed and second.replayed):
+        found.violations.append("a replay draws or costs again")
     if case.question.finds:
         _levelled(first, second)
     if [repr(d.mechanism) for d in first.draws] != [repr(d.mechanism) for d in second.draws]:
@@ -119,6 +124,11 @@ def _compared(case: Case, first: Run, second: Run, shown: Sequence[Any]) -> Verd
         found.violations.append(f"drawn: {float(loss.stated_ratio(goal)):.6g} of what the price {goal} pays for")
     if loss.moved > 1:
         found.violations.append(f"moved: {float(loss.moved):.6g} of the sensitivity stated")
+    if swapped and question.finds and first.draws and isinstance(first.draws[0].mechanism, BoundedLaplace):
+        mechanism, changed = first.draws[0].mechanism, 2 * ((question.max_groups or 0) if question.unit else 1)
+        most, paid = changed * float(mechanism.delta(mechanism.sensitivity / mechanism.scale)), first.spent.get("delta")
+        if not first.failed and most * PAID > (paid or 0.0):
+            found.violations.append(f"charged: a delta of {paid}, where {changed} groups change, with {most}")
     if question.finds and shown and len(first.draws) <= 4 and not loss.gaussian:
         paid, most = first.spent["epsilon"], float(max(loss.there, loss.back) + loss.found)
         if most * PAID > paid or loss.delta * PAID > first.spent.get("delta", 0.0):  # one can be had for the other

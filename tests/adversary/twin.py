@@ -61,6 +61,8 @@ class Run:
     refused: bool = False
     spent: dict[str, Any] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
+    seeded: bool = False
+    replayed: bool = True
 
     def see(self, what: str, shown: object) -> None:
         text = str(shown)
@@ -84,6 +86,7 @@ class Recorder:
         self.run, self.mechanism, self.grid, self.shown = run, mechanism, grid, shown
 
     def draw(self, q: Any, source: Any = None, *, clip: bool = False) -> Any:
+        self.run.seeded |= source is not None
         q = np.asarray(q)
         low, high = self._ends()
         if isinstance(self.mechanism, BoundedLaplace) and self.run.tallies:
@@ -97,7 +100,7 @@ class Recorder:
         return self._answers(q.shape, low, high)
 
     def one(self, q: float, source: Any = None) -> float:
-        return float(self.draw(np.array(q)))
+        return float(self.draw(np.array(q), source))
 
     def _ends(self) -> tuple[Any, Any]:
         domain = self.mechanism.domain
@@ -336,8 +339,9 @@ def run_case(case: Case, side: str, folder: Path, shown: Sequence[Any] = ()) -> 
     Of every eighth case the ledger is a file; of a few all texts are written, which takes longest.
     """
     how, run, question = FORMATS[case.format], Run(), case.question
-    ledger, texts = (
-        chance(name, case.columns, case.rows) < share for name, share in (("ledger", 0.12), ("texts", 0.03))
+    ledger, texts, keyed = (
+        chance(name, case.columns, case.rows) < share
+        for name, share in (("ledger", 0.12), ("texts", 0.03), ("key", 0.25))
     )
     try:
         with warnings.catch_warnings():
@@ -375,7 +379,10 @@ def run_case(case: Case, side: str, folder: Path, shown: Sequence[Any] = ()) -> 
                 plan = question.plan(view)
                 run.see("the plan", (plan.explain(sql=texts), repr(plan), plan.describe(), plan.event.to_json()))
                 step = "running"
-                found = plan.run()
+                found = plan.run(key="k" if keyed else None)
+                if keyed:  # once more is at no cost, and draws nothing
+                    drawn, paid = len(run.draws), data.spent()
+                    run.replayed = plan.run(key="k") is not None and (len(run.draws), data.spent()) == (drawn, paid)
                 if isinstance(found, Results):  # of a histogram a row for each bin
                     run.groups = tuple(dict.fromkeys(repr(key[: len(question.by)]) for key in found.keys))
                 run.see("the answers", answers(found, texts))
