@@ -8,6 +8,7 @@ errors, whether there is one. ``tests/adversary`` looks for more of the kind, th
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import os
 import signal
@@ -792,3 +793,49 @@ def test_a_macro_of_the_users_does_not_stand_in_the_way() -> None:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT range AS x FROM range(5); CREATE MACRO lower(x) AS 1/0 || 'x'")
     assert rows(connection.table("t")) == 5
+
+
+@pytest.mark.parametrize("more", [27, 28, 100])
+def test_one_more_category_in_chunks_of_pandas_concerns_its_own_row(more: int) -> None:
+    chunks = [
+        pa.DictionaryArray.from_arrays(
+            pa.array(range(count), pa.int8()), pa.array([f"{letter}{i}" for i in range(count)])
+        )
+        for letter, count in (("a", 100), ("b", more))
+    ]
+    frame = pa.table({"u": pa.chunked_array(chunks)}).to_pandas(types_mapper=pd.ArrowDtype)
+    assert rows(frame, unit="u") == 100 + more
+
+
+def test_lazy_scans_of_folders_and_patterns_are_refused_by_name(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"u": [1]}), tmp_path / "a.parquet")
+    for place in (str(tmp_path), f"{tmp_path}/*.parquet"):
+        with pytest.raises(ParameterError, match="Pass the pattern itself"):
+            Source.open(pl.scan_parquet(place))
+    assert rows(pl.scan_parquet(tmp_path / "a.parquet")) == 1
+
+
+def test_parquet_with_encrypted_columns_is_refused_when_it_is_opened(tmp_path: Path) -> None:
+    """Arrow reads what is not encrypted, and does not come back from a comparison of what is."""
+    encryption = pytest.importorskip("pyarrow.parquet.encryption")
+
+    class Keys(encryption.KmsClient):  # type: ignore[name-defined, misc]
+        def __init__(self, config: object) -> None:
+            super().__init__()
+
+        def wrap_key(self, key: bytes, name: str) -> bytes:
+            return base64.b64encode(key)
+
+        def unwrap_key(self, wrapped: bytes, name: str) -> bytes:
+            return base64.b64decode(wrapped)
+
+    how = encryption.EncryptionConfiguration(
+        footer_key="f", column_keys={"c": ["x"]}, plaintext_footer=True, double_wrapping=False
+    )
+    made = encryption.CryptoFactory(Keys).file_encryption_properties(encryption.KmsConnectionConfig(), how)
+    path = tmp_path / "x.parquet"
+    table = pa.table({"u": range(20), "x": range(20)})
+    with pq.ParquetWriter(path, table.schema, encryption_properties=made) as writer:
+        writer.write_table(table)
+    with pytest.raises(ParameterError, match="without encrypted columns"):
+        Source.open(path)

@@ -214,7 +214,7 @@ def day(days: int) -> str:
 
 
 #: Fields that make a record malformed by itself, whatever comes after it.
-_UNQUOTED = (b'"a"b', b"1,2,3,4,5,6,7", b'a"b', b"", b'"never ends')
+_UNQUOTED = (b'"a"b', b"1,2,3,4,5,6,7", b'a"b', b"", b'"never ends', b'"two\nlines"and')
 
 
 def _csv(quoting: int, line: str = "\n", suffix: str = ".csv") -> Any:

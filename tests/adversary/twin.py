@@ -89,8 +89,8 @@ class Recorder:
         self.run.seeded |= source is not None
         q = np.asarray(q)
         low, high = self._ends()
-        if isinstance(self.mechanism, BoundedLaplace) and self.run.tallies:
-            keys = self.run.tallies[-1][1].keys
+        keys = self.run.tallies[-1][1].keys if self.run.tallies else ()
+        if isinstance(self.mechanism, BoundedLaplace) and q.shape == (len(keys),):
             self.run.draws.append(Draw(self.mechanism, q.tolist(), tuple(map(repr, keys))))
             passes = math.floor(1 + self.mechanism.bound) + 1  # the least that a group of one unit cannot reach
             return np.array([passes - (repr(key) not in self.shown) for key in keys], dtype=np.float64)

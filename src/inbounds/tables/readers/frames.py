@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -135,7 +136,11 @@ def lazy(frame: Any) -> Reader:
             and all("inner" in path for path in paths)
             and all(key in given and given[key] is None for key in (*_CHANGES, "schema", "projection"))
         ):
-            return Parquet([path["inner"] for path in paths])
+            found = [path["inner"] for path in paths]
+            if not all(map(os.path.isfile, found)):
+                step = "Pass the pattern itself, as 'visits/*.parquet'."
+                check.refuse("Source", "table", "a lazy frame of files, each by its name", found, step)
+            return Parquet(found)
     raise ParameterError(
         "Source: table must be a lazy frame of a frame in memory or of Parquet files that computes nothing and chooses "
         "no columns; got one with further steps, or of other files. Pass frame.collect(), or the path of the files; "
@@ -230,6 +235,8 @@ def _whole(array: Any) -> Any:
     large = {arrow.string(): arrow.large_string(), arrow.binary(): arrow.large_binary()}
     if array.type in large:
         array = array.cast(large[array.type])
+    if arrow.types.is_dictionary(array.type):  # chunks may have more categories together than each can count
+        array = array.cast(arrow.dictionary(arrow.int32(), array.type.value_type))
     return array.combine_chunks() if isinstance(array, arrow.ChunkedArray) else array
 
 

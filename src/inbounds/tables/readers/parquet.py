@@ -157,6 +157,12 @@ def _plain(fragment: Any) -> Any:
     found = _parquet(()).make_fragment(fragment.path, fragment.filesystem)
     if fragment.num_row_groups != found.num_row_groups:
         check.refuse("Source", "table", "a data set of whole files", "one of parts of files", "Pass the paths.")
+    with found.filesystem.open_input_file(found.path) as file:
+        length = int.from_bytes(file.read_at(4, file.size() - 8), "little")
+    if (
+        length != found.metadata.serialized_size
+    ):  # what is more is a signature, of a file some columns of which are sealed
+        check.refuse("Source", "table", "a file of Parquet without encrypted columns", found.path, "Write it without.")
     schema = found.physical_schema
     names = [n for n, kind in zip(schema.names, schema.types, strict=True) if types.is_dictionary(kind)]
     return _parquet(names).make_fragment(fragment.path, fragment.filesystem) if names else found
