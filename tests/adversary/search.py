@@ -107,7 +107,7 @@ def _compared(case: Case, first: Run, second: Run, shown: Sequence[Any]) -> Verd
     groups = most if question.finds else min(most, answered)
     try:
         loss = privacy_loss(first.draws, second.draws, swapped=swapped, groups=groups, answered=answered)
-    except (IndexError, ValueError) as error:
+    except (IndexError, TypeError, ValueError) as error:
         found.violations.append(f"the draws are of different shapes: {error}")
         return found
     found.ratio = loss.ratio(goal)
