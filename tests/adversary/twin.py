@@ -213,6 +213,13 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 sys.addaudithook(_hook)
 
 
+def _held(path: Path, before: bool) -> object:
+    """What is in a file: of a ledger, which has random parts, its size."""
+    if "ledger" in path.name:
+        return path.stat().st_size
+    return None if before else hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+
+
 @contextlib.contextmanager
 def watched(run: Run, folder: Path) -> Iterator[None]:
     """What is written, warned of, logged, opened, left on disk, and asked of an engine."""
@@ -221,6 +228,7 @@ def watched(run: Run, folder: Path) -> Iterator[None]:
     calls: list[str] = []
     out, err, log = io.StringIO(), io.StringIO(), _Log(lines)
     root, level = logging.getLogger(), logging.getLogger().level
+    there = set(folder.rglob("*"))  # the table, and what the run of its twin left
     with warnings.catch_warnings(record=True) as warned, tempfile.TemporaryFile() as raw:
         warnings.simplefilter("always")
         root.addHandler(log)
@@ -246,10 +254,7 @@ def watched(run: Run, folder: Path) -> Iterator[None]:
     run.see("standard output", out.getvalue())
     run.see("warnings", [(w.category.__name__, str(w.message)) for w in warned if w.category is not ResourceWarning])
     run.see("log", lines)
-    run.see(
-        "files",
-        sorted((p.name, p.stat().st_size if "ledger" in p.name else 0) for p in folder.rglob("*") if p.is_file()),
-    )
+    run.see("files", sorted((p.name, _held(p, p in there)) for p in folder.rglob("*") if p.is_file()))
     run.see("asked of the system", [re.sub(r"inbounds-spill-[\w-]+", "spill", line) for line in heard])
     run.see("calls of the engine", calls)
     run.see("words of randomness", run.words)
