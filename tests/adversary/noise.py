@@ -62,7 +62,9 @@ def _masses(scale: float) -> tuple[Floats, int]:
 
 def uniform(mechanism: Any, q: Floats, y: Floats, spread: Floats) -> Floats:
     """Answers as numbers of [0, 1]; ``spread`` are uniform ones for where the law has steps."""
-    domain, half = mechanism.domain, 0.0 if mechanism.domain.lattice else 0.5 * np.asarray(mechanism.grid)
+    domain = mechanism.domain
+    # Half of a step, or where floats are farther apart than steps, of what they are.
+    half = 0.0 if domain.lattice else 0.5 * np.maximum(np.asarray(mechanism.grid), np.spacing(np.abs(y)))
     low, high = (np.asarray(end, dtype=np.float64) for end in (domain.lower, domain.upper))
     step = 1.0 if domain.lattice else 0.0
 
@@ -77,7 +79,8 @@ def uniform(mechanism: Any, q: Floats, y: Floats, spread: Floats) -> Floats:
         least, most = upto(low - step), upto(high)
     first, last = upto(y - half - step), upto(y + half)
     if mechanism.edges == "clamp":
-        first, last = np.where(y <= low, least, first), np.where(y >= high, most, last)
+        each = 1.0 if domain.lattice else np.asarray(mechanism.grid)  # the outermost steps are inside of the domain
+        first, last = np.where(y - each < low, least, first), np.where(y + each > high, most, last)
     first, last = (np.clip((f - least) / (most - least), 0.0, 1.0) for f in (first, last))
     return np.asarray(first + spread * (last - first), dtype=np.float64)
 
