@@ -21,6 +21,7 @@ from inbounds.errors import InboundsError, ParameterError, ParameterTypeError
 from inbounds.tables import Kind, Meeting, Request, Rows, Source, Sum, Units, UnitsMeeting, col
 from inbounds.tables.compile import Compiler
 from inbounds.tables.engines.spark import Spark
+from inbounds.tables.engines.spark_plans import _above, _path, _places
 from inbounds.tables.readers.versions import admit
 from tests import query_reference as reference
 from tests.query_support import ARROW, MONTHS, WARDS, on_spark, opened, spark_session
@@ -405,6 +406,8 @@ ADMITTED: dict[str, Callable[[Any, Any, Any], Any]] = {
     .drop("day").alias("t"),
     "connect checkpoints": lambda spark, F, t: t.where(F.col("user") > 1).localCheckpoint(),
     "connect tables": lambda spark, F, t: spark.table("visited"),
+    "connect stars": lambda spark, F, t: t.alias("q").select("*", "q.*", F.lit(1).alias("one")).drop("user")
+    .toDF(*(f"c{i}" for i in range(2 * len(t.columns) - 1))).withColumnRenamed("c0", "user"),
     "connect frames of Arrow": lambda spark, F, t: spark.createDataFrame(pa.table({"user": [1]})),
 }  # fmt: skip
 REFUSED: dict[str, tuple[str, Callable[[Any, Any, Any], Any]]] = {
@@ -431,9 +434,21 @@ REFUSED: dict[str, tuple[str, Callable[[Any, Any, Any], Any]]] = {
     "classic rows of Python": ("an RDD", lambda spark, F, t: spark.createDataFrame([(1,), (2,)], "user int")),
     "classic lazy checkpoints": ("an RDD", lambda spark, F, t: t.limit(3).localCheckpoint(eager=False)),
     "classic self-joins": ("itself", lambda spark, F, t: t.join(t.select("ward").alias("other"), "ward")),
-    "classic self-joins of checkpoints": ("itself", lambda spark, F, t: (
+    "classic self-joins of checkpoints": ("rows, of which it cannot be told", lambda spark, F, t: (
         lambda kept: kept.join(kept.select("ward"), "ward", "left_anti"))(t.localCheckpoint())),
     "classic hidden columns": ("hidden column _metadata", lambda spark, F, t: t.select("user", "_metadata.file_size")),
+    "connect hidden columns in a star": ("begins with _", lambda spark, F, t: t.select("user", "_metadata.*")),
+    "connect hidden columns in a star of a name": ("begins with _", lambda spark, F, t: (
+        t.alias("s").select("user", "s._metadata.*"))),
+    "connect hidden columns in quotes": ("begins with _", lambda spark, F, t: t.select("user", "`_metadata`.*")),
+    "connect hidden columns asked for as such": ("begins with _", lambda spark, F, t: t.select(
+        "user", t.metadataColumn("_metadata"))),
+    "classic places of rows": ("places of rows", lambda spark, F, t: spark.read.schema(
+        "user INT, _tmp_metadata_row_index BIGINT").parquet(t.inputFiles()[0]).select("user")),
+    "classic places of rows within": ("places of rows", lambda spark, F, t: spark.read.schema(
+        "user INT, s STRUCT<a: ARRAY<STRUCT<_TMP_metadata_row_index: BIGINT>>>").parquet(t.inputFiles()[0])),
+    "connect places of rows": ("places of rows", lambda spark, F, t: spark.read.schema(
+        "user INT, _tmp_metadata_row_index BIGINT").parquet(t.inputFiles()[0]).toDF("user", "place")),
     "connect hidden columns": ("begins with _", lambda spark, F, t: t.select("user", "_metadata.file_size")),
     "classic errors": ("RaiseError", lambda spark, F, t: t.where(F.raise_error(F.lit("4711")).isNull())),
     "classic Python": ("PythonUDF", lambda spark, F, t: t.withColumn("x", F.udf(lambda text: text)("ward"))),
@@ -448,6 +463,8 @@ REFUSED: dict[str, tuple[str, Callable[[Any, Any, Any], Any]]] = {
     "classic streams": ("StreamingRelation", lambda spark, F, t: spark.readStream.format("rate").load()),
     "classic broken files": ("ignorecorruptfiles = true", lambda spark, F, t: spark.read.option(
         "ignoreCorruptFiles", True).parquet(t.inputFiles()[0])),
+    "classic broken files of a table in use": ("ignorecorruptfiles = true", lambda spark, F, t: (
+        spark.table("visited"), spark.read.option("ignoreCorruptFiles", True).table("visited"))[1]),
     "connect conditions": ("filter", lambda spark, F, t: t.where(F.col("user") == 1)),
     "connect functions": ("got one with [+]", lambda spark, F, t: t.select((F.col("user") + 1).alias("user"))),
     "connect SQL": ("got one with sql", lambda spark, F, t: spark.sql("SELECT * FROM visited")),
@@ -455,6 +472,11 @@ REFUSED: dict[str, tuple[str, Callable[[Any, Any, Any], Any]]] = {
                       or spark.table("remote_view")),
     "connect stored views": ("a view", lambda spark, F, t: spark.table("stored_view")),
     "connect text": ("json", lambda spark, F, t: spark.read.schema("a INT").json(t.inputFiles()[0])),
+    "connect broken files of tables": ("ignorecorruptfiles = true", lambda spark, F, t: spark.table("broken")),
+    "connect broken files of a reader of tables": ("ignorecorruptfiles = true", lambda spark, F, t: spark.read.option(
+        "IGNORECorruptFiles", "true").table("visited")),
+    "connect early dates": ("datetimerebasemode = Exception", lambda spark, F, t: spark.read.option(
+        "datetimeRebaseMode", "Exception").table("visited")),
     "connect broken files": ("ignorecorruptfiles = True", lambda spark, F, t: spark.read.option(
         "ignoreCorruptFiles", "True").parquet(t.inputFiles()[0])),
 }  # fmt: skip
@@ -467,6 +489,9 @@ def frames(sessions: dict[str, Any], visits: str) -> dict[str, tuple[Any, Any, A
 
     sessions["classic"].read.parquet(visits).write.saveAsTable("visited")
     sessions["classic"].sql("CREATE VIEW stored_view AS SELECT user FROM visited")
+    sessions["classic"].sql(
+        f"CREATE TABLE broken USING parquet OPTIONS (a 'b', ignoreCorruptFiles 'true') LOCATION '{visits}'"
+    )
     tools = {"classic": functions, "connect": remote_functions}
     return {mode: (session, tools[mode], session.read.parquet(visits)) for mode, session in sessions.items()}
 
@@ -490,6 +515,91 @@ def test_plans_that_a_row_could_make_fail_are_refused_by_name(
 
 
 @on_spark
+def test_a_table_that_is_opened_in_two_ways_is_the_same_table(classic: Any, tmp_path: Path) -> None:
+    table = pa.table({"user": [1, 2], "x": [5, 5]})
+    for name in ("t", "t2"):  # one name is the beginning of the other
+        (tmp_path / name).mkdir()
+        pa.parquet.write_table(table, tmp_path / name / "a file.parquet")
+    (tmp_path / "link").symlink_to(tmp_path / "t")
+    path, read = str(tmp_path / "t"), classic.read
+    classic.sql(f"CREATE TABLE first_name USING parquet LOCATION '{path}'")
+    classic.sql(f"CREATE TABLE second_name USING parquet LOCATION '{path}'")
+    classic.sql("CREATE TABLE scattered (user INT, x BIGINT, part INT) USING parquet PARTITIONED BY (part)")
+    classic.sql(f"ALTER TABLE scattered ADD PARTITION (part = 1) LOCATION '{path}'")
+    ways = [
+        read.parquet(path), read.parquet(f"file://{path}/../t/"), read.parquet(f"{path}/a file.parquet"),
+        read.parquet(str(tmp_path / "link")), read.schema("x BIGINT, user BIGINT").parquet(path),
+        read.option("mergeSchema", True).parquet(path), read.parquet(path).cache(),
+        read.parquet(path, str(tmp_path / "t2")), read.option("recursiveFileLookup", True).parquet(str(tmp_path)),
+        classic.session.table("first_name"), classic.session.table("second_name"),
+        classic.session.table("scattered"), classic.sql(f"SELECT * FROM parquet.`{path}`"),
+    ]  # fmt: skip
+    rows = [
+        read.parquet(path).localCheckpoint(), classic.session.createDataFrame(table),
+        classic.sql("VALUES (1, 5L) AS t(user, x)"),
+    ]  # fmt: skip
+    classic.change("spark.sql.sources.useV1SourceList", "")
+    ways.append(read.parquet(path))
+    for word, found in (("itself", ways), ("rows, of which it cannot be told", rows)):
+        for one in (ways[0], ways[9], ways[-1]):
+            for other in (way.select("x") for way in found):
+                for joined in (one.join(other, "x", "left_anti"), other.join(one, "x", "left")):
+                    with pytest.raises(ParameterTypeError, match=f"join (of|with).*{word}.*Join first"):
+                        Source.open(joined)
+    others = read.parquet(str(tmp_path / "t2")).select("x")
+    for one in (ways[0], ways[9], ways[-1]):
+        assert "x" in Source.open(one.join(others, "x").crossJoin(classic.session.range(2))).schema
+        assert "x" in Source.open(one.join(one.select("x"), "x").localCheckpoint()).schema
+
+
+class Leaf(SimpleNamespace):
+    """A scan in an analysed plan, by the name of its class and what it answers."""
+
+    def __init__(self, name: str, **answers: Any) -> None:
+        super().__init__(**{key: (lambda value=value: value) for key, value in answers.items()})
+        self.getClass = lambda: SimpleNamespace(getSimpleName=lambda: name)
+
+
+def test_places_that_are_told_or_not(tmp_path: Path) -> None:
+    never = SimpleNamespace(isInstanceOf=lambda name, thing: False)
+    java = SimpleNamespace(py4j=SimpleNamespace(reflection=SimpleNamespace(TypeUtil=never)))
+
+    def hive(place: str | None, **more: Any) -> Leaf:
+        option = Leaf("Option", isDefined=place is not None, get=place)
+        table = Leaf("CatalogTable", storage=Leaf("Storage", locationUri=option))
+        return Leaf("HiveTableRelation", tableMeta=table, **more)
+
+    def iceberg(**properties: str) -> Leaf:
+        return Leaf("DataSourceV2Relation", table=Leaf("SparkTable", properties=properties))
+
+    place = "s3a://bucket/a%20b/t/"
+    for leaf in (hive(place, isPartitioned=False), iceberg(location=place)):
+        assert _places(java, leaf, "") == {"/a b/t"}
+    files = Leaf("LogicalRelation", relation=Leaf("Other"))
+    for leaf in (hive(place, isPartitioned=True), hive(None, isPartitioned=False), iceberg(), files):
+        with pytest.raises(ParameterTypeError, match=f"join with {leaf.getClass().getSimpleName()}, of which .* Join"):
+            _places(java, leaf, "Join first.")
+    assert _path(f"file://{tmp_path}/x/..//y") == str(tmp_path.resolve() / "y")
+    assert list(_above(_path("hdfs://name/a/b"))) == ["/a/b", "/a", "/"]
+    assert _path("s3://bucket") == "/"
+
+
+@on_spark
+def test_a_name_that_becomes_a_view_is_refused_before_paying(sessions: dict[str, Any]) -> None:
+    session = sessions["connect"]
+    session.range(3).withColumnRenamed("id", "user").write.saveAsTable("shadowed")
+    data = opened(session.table("shadowed"), unit="user", budget=ib.Budget(epsilon=1))
+    session.range(2).limit(1).withColumnRenamed("id", "user").createOrReplaceTempView("shadowed")
+    try:
+        with pytest.raises(ParameterTypeError, match="a view"):
+            data.count_units(epsilon=0.5)
+    finally:
+        session.catalog.dropTempView("shadowed")
+    assert not any(data.spent().values())
+    assert data.count_units(epsilon=0.5)
+
+
+@on_spark
 def test_settings_with_which_one_value_decides_about_others_are_refused_before_paying(
     classic: Any, visits: str
 ) -> None:
@@ -497,13 +607,14 @@ def test_settings_with_which_one_value_decides_about_others_are_refused_before_p
     for name, value in (
         ("spark.sql.files.ignoreCorruptFiles", "TRUE"),
         ("spark.sql.parquet.datetimeRebaseModeInRead", "EXCEPTION"),
+        ("spark.sql.legacy.parquet.datetimeRebaseModeInRead", "EXCEPTION"),
         ("spark.sql.parquet.int96RebaseModeInRead", "EXCEPTION"),
     ):
-        before = classic.session.conf.get(name)
+        before = classic.session.conf.get(name, None)
         classic.change(name, value)
         with pytest.raises(InboundsError, match=name):
             source.engine.ready()
-        classic.change(name, before)
+        classic.session.conf.unset(name) if before is None else classic.change(name, before)
     source.engine.ready()
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from inbounds.errors import ParameterError
 from inbounds.tables.bare import Bare
 from inbounds.tables.engines.base import DIGITS
-from inbounds.tables.engines.spark_plans import admit, check_reading
+from inbounds.tables.engines.spark_plans import admit, check_reading, check_written
 from inbounds.tables.kinds import DAY, FIRST, FIRST_DAY, LAST, LAST_DAY, Kind, Schema, extra
 from inbounds.tables.readers.versions import admit as admit_version
 from inbounds.tables.readers.versions import admitted
@@ -81,7 +81,7 @@ class Spark:
         self._session, self._connect = frame.sparkSession, connect
         note = admit_version("pyspark", str(self._session.version))
         self.notes = admitted("narwhals") + (() if note is None else (note,))
-        frame = admit(frame, connect=connect)
+        self._given = frame = admit(frame, connect=connect)
         self._names = tuple(frame.columns)
         self.schema = MappingProxyType({name: _kind(type_name) for name, type_name in frame.dtypes})
         self._types = dict(frame.dtypes)
@@ -163,6 +163,8 @@ class Spark:
                 raise ParameterError("Source: the Spark session of the table must be running; it has been stopped.")
         setting = partial(self._session.conf.get, default=None)
         check_reading(setting)
+        if self._connect:  # names are looked up again for every question: of a table, now perhaps of a view
+            check_written(self._given)
         self._check_names(exactly=setting("spark.sql.caseSensitive") == "true")
         _ = self._frame.select(self._functions.lit(0)).schema  # of a new frame, since what is known of one is kept
 
