@@ -96,8 +96,9 @@ def test_the_command_line_says_the_same_of_twins(more: str, tmp_path: Path, monk
     seen = []
     for rows in ("", more):
         write_visits(tmp_path)
-        (tmp_path / "questions.toml").write_text(QUESTIONS, encoding="utf-8")
-        for left in tmp_path.glob("answers.db*"):
+        questions = QUESTIONS.replace("answers.db", "ledger.db")
+        (tmp_path / "questions.toml").write_text(questions, encoding="utf-8")
+        for left in tmp_path.glob("ledger.db*"):
             left.unlink()
         with (tmp_path / "visits.csv").open("a", encoding="utf-8") as file:
             file.write(rows)

@@ -91,7 +91,7 @@ WRONG = {
         "--table must be given for a database; ",
         "alone. For instance --table visits.",
     ),
-    f"q.sqlite --table v {ALONE} --count-units": ("one that Ibis opened, for SQLite", "ibis.sqlite.connect(path)"),
+    f"q.sqlite --table v {ALONE} --count-units": ("table must be no file of SQLite here", "through Ibis."),
 }
 
 
