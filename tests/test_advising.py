@@ -34,6 +34,22 @@ ASKED: dict[str, tuple[Callable[[Dataset], Any], str]] = {
         lambda d: d.mean("age", bounds=(0, 9), per_unit="last", order="visit", epsilon=1),
         '{"visit": "date"}',
     ),
+    "the values of an order": (
+        lambda d: d.sum("cost", bounds=(0, 9), per_unit="last", order="age", epsilon=1),
+        '{"cost": "number"}',
+    ),
+    "an order before the values": (
+        lambda d: d.sum("cost", bounds=(0, 9), per_unit="last", order="visit", epsilon=1),
+        '{"visit": "date"}',
+    ),
+    "keys of whole numbers": (
+        lambda d: d.group_by("ward", keys=[1, 2], max_groups=1).count_units(epsilon=1),
+        '{"ward": "integer"}',
+    ),
+    "keys of truth values": (
+        lambda d: d.group_by("ward", keys=[True], max_groups=1).count_units(epsilon=1),
+        '{"ward": "boolean"}',
+    ),
     "a suggestion": (lambda d: d.suggest_bounds("cost", epsilon=1), '{"cost": "number"}'),
     "a new column": (lambda d: d.with_columns(twice=col("cost") * 2), '{"cost": "number"}'),
     "new columns": (lambda d: d.with_columns(both=col("cost") + col("visit")), '{"cost": "number", "visit": "number"}'),

@@ -403,9 +403,11 @@ def refused(error: type[InboundsError], says: str, *args: Any, **options: Any) -
 def test_a_first_record_that_names_no_columns_is_refused(file: Any, header: bool | None) -> None:
     words = {
         b"": "a name for each column",
-        b"\n1,2\n": "a name for each column",
-        b"a,,b\n": "a name for each column",
+        b"\n1,2\n": "names of columns",
+        b",\n1,2\n": "names of columns",
+        b"a,,b,\n": "different names",
         b'a,"b\n1,2\n': "a name for each column",
+        b'"a";"b"\n1;2\n': "Pass delimiter= where it is not a comma",
         b"a,b\r1,2\r": "no CR by itself",
         b"a,bcd\0e\n1,2\n": "without the character 0 in the names",
         "б,в\n1,2\n".encode("utf-16-le"): 'encoding="utf-16"',
@@ -771,3 +773,8 @@ def test_the_engine_takes_what_is_read(file: Any) -> None:
         found = source.frame(list("ixfd")).collect("pyarrow").rows()
         expected = [(2**63 - 1, 2.5, True, 19782), (None, None, None, None), (None, 1000.0, False, None)]
         assert sorted(found, key=repr) == sorted(expected, key=repr)  # their order is nobody's promise
+
+
+def test_one_column_may_have_no_name(file: Any) -> None:
+    """As that of the index, which pandas writes by default."""
+    assert rows_of(CSV([file(",a\n0,x\n1,y\n")], header=True)) == [[b"0", b"x"], [b"1", b"y"]]

@@ -428,6 +428,7 @@ class Budget:
         )
         if asked.get("epsilon") == math.inf:
             message += " No epsilon alone pays for it: its guarantee has a delta, and the budget has none."
+            message += " A budget has one as Budget(epsilon=1, delta=1e-9)."
         if lacking.get("delta"):
             message += f" Releases with a delta of their own may use {self.own:g} of delta; own= sets this share."
         return BudgetExceeded(message, spent=spent, requested=asked, remaining=left, shortfall=lacking)

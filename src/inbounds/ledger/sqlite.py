@@ -194,10 +194,11 @@ class SqliteStore(Store):
 
         SQLite itself must look at the file: see ``Log`` for what an open and a close of our own would do.
         """
-        if self.durable and not os.path.isfile(self._path):
-            if os.path.exists(self._path):
-                raise LedgerUnavailable(f"Ledger: {self.shown} is not a file. Choose another path.")
-            told = self._told()
+        told = self._told()  # before the look at the file, which others may be making: what was told is of one that was
+        there = not self.durable or os.path.exists(self._path)
+        if self.durable and there and not os.path.isfile(self._path):
+            raise LedgerUnavailable(f"Ledger: {self.shown} is not a file. Choose another path.")
+        if not there:
             if self._create and told is not None and told.count and self._accept != 0:
                 raise self._rolled_back(Mark(), _ACKNOWLEDGED.format(told.count))
             if not self._create:

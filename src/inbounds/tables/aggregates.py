@@ -123,6 +123,14 @@ class Aggregate:
         """Refuse what the table or the plan cannot answer."""
 
     @property
+    def ordered(self) -> Expression | None:
+        """What the rows of a unit are ordered by, where they are."""
+        return None
+
+    def check_order(self, setting: Setting) -> None:
+        """Refuse what cannot order rows: first, so that what an error advises is about nothing else."""
+
+    @property
     def expressions(self) -> Sequence[Expression]:
         """What is asked about, of the table's columns."""
         given = (getattr(self, f.name) for f in fields(self))
@@ -292,6 +300,14 @@ class OfValues(Aggregate):
         """What is taken of a unit's rows, where rows do not count themselves."""
         return PerUnit(self.per_unit or "mean", self.order)
 
+    @property
+    def ordered(self) -> Expression | None:
+        found: Expression | None = self.order
+        return found
+
+    def check_order(self, setting: Setting) -> None:
+        self.per.check(self._name, setting.schema)
+
     def check(self, setting: Setting) -> None:
         if setting.rows is None:
             if self.per_unit is None and self._own is None:
@@ -300,8 +316,8 @@ class OfValues(Aggregate):
                 )
         elif self.per_unit is not None:
             step = "Leave it out: a row has one value." if setting.row_unit else (
-                "With max_rows rows count, with per_unit one value of each unit: leave one of the two out. Questions "
-                "of rows may have a max_rows of their own."
+                "With max_rows rows count, with per_unit one value of each unit: leave one of the two out, "
+                "and ask the questions of rows apart."
             )  # fmt: skip
             where = "where a row is the unit" if setting.row_unit else "with max_rows"
             check.refuse(self._name, "per_unit", f"left out {where}", self.per_unit, step)

@@ -619,6 +619,10 @@ def dataset(
     Request({"n": Units()}, unit=columns).check(opened.schema)
     caps: dict[str, Any] = {"max_groups": None, "max_rows": None}
     caps |= _caps("dataset", unit, max_groups=max_groups, max_rows=max_rows)
-    book = ledger if isinstance(ledger, Ledger) else Ledger.open(":memory:" if ledger is None else ledger)
+    book = (
+        ledger
+        if isinstance(ledger, Ledger)
+        else Ledger.open(":memory:" if ledger is None else ledger, create=budget is not None)
+    )
     scope = book.scope(name, budget=budget, renews=renews)
     return Dataset(opened, scope, columns, neighbours, size, **caps)

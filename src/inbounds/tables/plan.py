@@ -60,6 +60,8 @@ class Plan:
         source, used = self.data.source, [self.data.condition, *self.data.by]
         for ask in self._all.values():
             used += ask.expressions
+            with source.advising(ask.ordered):
+                ask.check_order(self.setting)
             with source.advising(*ask.expressions):
                 ask.check(self.setting)
         with source.advising(*used):

@@ -28,6 +28,7 @@ MOST = {"max_groups": 2**31, "max_rows": 2**20}
 
 _KEYS = (Kind.INTEGER, Kind.WIDE, Kind.TEXT, Kind.BOOLEAN, Kind.DATE, Kind.NULL)
 _UNITS = (*_KEYS, Kind.DATETIME, Kind.INSTANT)
+_WHOLE = "Where types says what it holds, declare it integer or wide; in pandas use astype('Int64')."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,8 +154,7 @@ class Request:
         for name in self.unit or ():
             kind = find("unit", name, schema)
             if kind not in _UNITS:
-                step = "Where types says what it holds, declare it integer or wide; in pandas use astype('Int64')."
-                step = step if kind is Kind.REAL else ""
+                step = _WHOLE if kind is Kind.REAL else "Convert the column, as to text."
                 raise ParameterTypeError(
                     f"unit: {name!r} must hold whole numbers, text, truth values, dates or times; it holds {kind}. "
                     + step
@@ -164,7 +164,11 @@ class Request:
             if kind not in _KEYS:
                 raise ParameterTypeError(
                     f"by: {expression} must hold whole numbers, text, truth values or dates; it holds {kind}. "
-                    "Take a part of a time, as year(), or compare a number."
+                    + (
+                        f"{_WHOLE} Or compare a number, as x >= 0.5."
+                        if kind is Kind.REAL
+                        else "Take a part of a time, as year()."
+                    )
                 )
         kinds = [expression.kind(schema) for expression in self.by]
         for key in self.keys or ():

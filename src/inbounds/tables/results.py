@@ -176,7 +176,8 @@ class Results:
     def summing_to(self, total: float, name: str | None = None) -> Results:
         """The same with one column changed as little as possible so that it sums to a public or released total.
 
-        Post-processing: it costs nothing. Counts stay whole numbers from 0 up; intervals stay as they were.
+        Post-processing: it costs nothing. Counts stay whole numbers from 0 up; intervals stay as they
+        were, but for reaching to the new values.
 
         Parameters
         ----------

@@ -193,7 +193,13 @@ class Source:
 
 
 #: What text has to stand for, by the words in which a message says what is needed. The first that fits.
-_MEANT = {r"\bdates?\b": "date", r"\btimes?\b": "time", r"\bbe a condition\b": "boolean"}
+_MEANT = {
+    r"; got .*, of whole numbers\.$": "integer",
+    r"; got .*, of truth values\.$": "boolean",
+    r"\bdates?\b": "date",
+    r"\btimes?\b": "time",
+    r"\bbe a condition\b": "boolean",
+}
 
 
 def _meant(message: str) -> str:
@@ -232,7 +238,7 @@ def _reader(table: Any, types: Mapping[str, str] | None, text: Text) -> Reader:
         return frames.arrow_dataset(table)
     if package == "duckdb" and name == "DuckDBPyRelation":
         return _behind(relations.look_through(table))
-    if package == "ibis" and hasattr(table, "op"):
+    if package == "ibis" and hasattr(table, "columns"):
         return _behind(ibis.look_through(table))
     kinds = "a path, a list of paths, (database file, table name), a pandas, Polars or Arrow table, "
     kinds += "a DuckDB relation, a Spark DataFrame or an Ibis table"
@@ -296,11 +302,24 @@ def _expand(pattern: str) -> list[str]:
         check.refuse("Source", "table", "a local file", shown, step)
     if "\0" in pattern:
         check.refuse("Source", "table", "a path without the character 0", pattern, "")
+    if os.path.isdir(pattern):
+        return _below(pattern)
     found = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
     files = [os.path.abspath(path) for path in found if os.path.isfile(path)]
     if not files:
         check.refuse("Source", "table", "an existing file or a pattern that matches some", pattern, "")
     return files
+
+
+def _below(folder: str) -> list[str]:
+    """The files of Parquet in a folder, as Spark and Arrow write one table; what begins with _ or . is their own."""
+    found = glob.glob(os.path.join(glob.escape(folder), "**", "*.parquet"), recursive=True)
+    own = [any(part.startswith("_") for part in os.path.relpath(path, folder).split(os.sep)) for path in found]
+    files = [os.path.abspath(p) for p, is_own in zip(found, own, strict=True) if os.path.isfile(p) and not is_own]
+    if not files:
+        step = f"Pass a pattern for its files, as {os.path.join(folder, '*.csv')!r}."
+        check.refuse("Source", "table", "a folder only if it has files of Parquet", folder, step)
+    return sorted(files)
 
 
 def _check_types(types: object) -> None:

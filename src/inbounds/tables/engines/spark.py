@@ -151,16 +151,22 @@ class Spark:
         return [tuple(row) for row in frame.collect()]
 
     def paper(self) -> Spark:
+        self._check_running()
         F, paper = self._functions, copy.copy(self)
         empty = [F.lit(None).cast(_TYPES[self.schema[name]]).alias(place) for name, place in self._places.items()]
         paper._frame = self._session.range(0).select(*empty)
         return paper
 
+    def _check_running(self) -> None:
+        context = None if self._connect else self._session.sparkContext._jsc
+        if not self._connect and (context is None or context.sc().isStopped()):
+            raise ParameterError(
+                "Source: the Spark session of the table must be running; it has been stopped. Open the table again in "
+                "one that is."
+            )
+
     def ready(self) -> None:
-        if not self._connect:
-            context = self._session.sparkContext._jsc
-            if context is None or context.sc().isStopped():
-                raise ParameterError("Source: the Spark session of the table must be running; it has been stopped.")
+        self._check_running()
         setting = partial(self._session.conf.get, default=None)
         check_reading(setting)
         if self._connect:  # names are looked up again for every question: of a table, now perhaps of a view

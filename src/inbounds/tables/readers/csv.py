@@ -40,6 +40,7 @@ __all__ = ["CSV"]
 _LF, _CR = 10, 13
 _WINDOW = 2**22  # bytes that are read at once
 _MOST_SINGLE = 4096  # records read one by one before trying many at once again
+_A_ROW = "Pass header=False and types= if it is a row."
 _NOTE = (
     "values of the file that do not fit the types of its columns count as missing, and so do all values of a record "
     "with the wrong number of fields"
@@ -143,8 +144,14 @@ class CSV:
         if any("\r" in name for name in names):
             step = "Write its lines anew with LF; or pass header=False and types= if the first line is a row."
             self._refuse(path, "a file whose first line ends with LF or CR LF, and has no CR by itself", step)
-        if found is None or "" in names:
-            self._refuse(path, "a file whose first line has a name for each column and ends with LF or CR LF")
+        if found is None:
+            needs = "a file whose first line has a name for each column and ends with LF or CR LF"
+            step = (
+                "Pass delimiter= where it is not a comma that stands between them, or quote= where it is not quoted so."
+            )
+            self._refuse(path, needs, f"{step} {_A_ROW}")
+        if not any(names):
+            self._refuse(path, "a file whose first line has names of columns")
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             needs = "a file whose first line has different names of columns"
@@ -163,9 +170,7 @@ class CSV:
             "file has."
         )
 
-    def _refuse(
-        self, path: str, requirement: str, step: str = "Pass header=False and types= if it is a row."
-    ) -> NoReturn:
+    def _refuse(self, path: str, requirement: str, step: str = _A_ROW) -> NoReturn:
         check.refuse("Source", "table", requirement, path, step)
 
 

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import os
 import re
+import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -199,7 +200,7 @@ def _column(column: Any, declared: str | None) -> tuple[Field, Callable[[Any], A
     if _objects(dtype) or isinstance(dtype, pandas.StringDtype):
         written = _WRITTEN[declared or "text"]
         if getattr(dtype, "storage", None) == "pyarrow":
-            return Field(arrow.large_string(), declared), lambda part: arrow.array(part.array)
+            return Field(arrow.large_string(), declared or "text"), lambda part: arrow.array(part.array)
         return Field(binary, declared or "text"), lambda part: arrow.array(map(written, part), binary, size=len(part))
     if declared is not None:
         requirement = "given for columns of text or of objects only: others know their types"
@@ -265,6 +266,8 @@ def _is(value: object, kind: type) -> bool:
 
 
 def _text(value: Any) -> bytes | None:
+    if type(value) is uuid.UUID and type(value.int) is int:  # as databases give ids
+        return uuid.UUID.__str__(value).encode()
     return str.encode(value, "utf-8", "surrogatepass") if _is(value, str) else None
 
 

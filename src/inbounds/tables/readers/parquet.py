@@ -80,7 +80,8 @@ class Parquet:
         partitions = {name: types.get(name, "text") for keys in of_path for name in keys}
         both = sorted({name for schema in self._schemas for name in schema} & set(partitions))
         if both:
-            check.refuse("Source", "table", "files whose columns are not also in their paths", both, "")
+            step = "Rename the folder or the column: which of the two counts would not be known."
+            check.refuse("Source", "table", "files whose columns are not also in their paths", both, step)
         wrong = {name: declared for name, declared in types.items() if name not in partitions}
         if wrong:
             check.refuse("Source", "types", "left out but for parts of paths: files know their types", wrong, "")
@@ -140,9 +141,17 @@ class Parquet:
 
 
 def _parquet(dictionaries: Iterable[str]) -> Any:
-    """How Parquet is read; times of the oldest sort as microseconds: as nanoseconds those far away would wrap round."""
-    format_of = extra("pyarrow.dataset").ParquetFileFormat
-    return format_of(coerce_int96_timestamp_unit="us", dictionary_columns=list(dictionaries))
+    """How Parquet is read; times of the oldest sort as microseconds: as nanoseconds those far away would wrap round.
+
+    UUIDs that no Arrow has written are known for what they are from pyarrow 21 on; before, they are sixteen bytes.
+    """
+    datasets = extra("pyarrow.dataset")
+    known = hasattr(datasets.ParquetFragmentScanOptions, "arrow_extensions_enabled")
+    return datasets.ParquetFileFormat(
+        coerce_int96_timestamp_unit="us",
+        dictionary_columns=list(dictionaries),
+        **({"arrow_extensions_enabled": True} if known else {}),
+    )
 
 
 def _plain(fragment: Any) -> Any:
