@@ -777,4 +777,4 @@ def test_the_engine_takes_what_is_read(file: Any) -> None:
 
 def test_one_column_may_have_no_name(file: Any) -> None:
     """As that of the index, which pandas writes by default."""
-    assert rows_of(CSV([file(",a\n0,x\n1,y\n")], header=True)) == [[b"0", b"x"], [b"1", b"y"]]
+    assert rows_of(CSV([file(b",a\n0,x\n1,y\n")], header=True)) == [[b"0", b"x"], [b"1", b"y"]]
