@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -37,6 +38,8 @@ import inbounds as ib
 from inbounds import col
 from inbounds.errors import InboundsError, ParameterError, QueryFailed
 from inbounds.tables import Bins, Request, Rows, Source, Sum, Units
+from inbounds.tables.engines.spill import Spill
+from inbounds.tables.readers import frames
 from tests.postgres import Server
 
 SALT = b"a salt for tests"
@@ -375,7 +378,9 @@ def test_a_plan_as_sql_is_the_same_whatever_the_rows_are(make: Callable[[pa.Tabl
 # ---------------------------------------------------------------- 6. paid, then fails for no reason of the data
 
 
-def test_one_data_set_is_asked_by_many_threads() -> None:
+@pytest.mark.parametrize("kept", [False, True])
+def test_one_data_set_is_asked_by_many_threads(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames.Arrow, "once", kept)  # as rows of a database are
     data = opened(nans())
     wrong: list[BaseException] = []
 
@@ -384,6 +389,7 @@ def test_one_data_set_is_asked_by_many_threads() -> None:
             for _ in range(4):
                 data.mean("v", bounds=(0, 1), epsilon=1)
                 data.group_by(col("v") > 0, keys=[True], max_groups=1).count(epsilon=1)
+                assert exact(data.source, n=Units(), b=Bins("u", [0, 500, 1000]))["b"] == (500, 500)
         except BaseException as error:
             wrong.append(error)
 
@@ -491,8 +497,16 @@ def test_what_a_killed_process_spilled_is_removed_by_the_next_one(tmp_path: Path
     (left / "spilled").write_text("secret person 7")
     living = opened(nans(), temp_directory=tmp_path)
     assert not left.exists()
+    living_elsewhere = Spill(tmp_path)  # a process of another container, whose number is nobody's here
+    renamed = tmp_path / re.sub(r"spill-\d+", "spill-4194303", os.path.basename(living_elsewhere.path))
+    os.rename(living_elsewhere.path, renamed)
+    between = opened(nans(), temp_directory=tmp_path)
+    assert renamed.exists()
+    del between
+    living_elsewhere.close()
     assert living.count_units(epsilon=400).value == 1000  # and its own directory is there
     other = opened(nans(), temp_directory=tmp_path)
+    assert not renamed.exists()
     assert len(list(tmp_path.iterdir())) == 2
     assert living.count_units(epsilon=400).value == other.count_units(epsilon=400).value == 1000
 

@@ -82,6 +82,33 @@ def test_ctrl_c_says_what_is_spent(tmp_path: Path, code: str) -> None:
     one_is_spent(path)
 
 
+ENDLESS = """
+import signal, sys
+import pyarrow as pa
+import inbounds as ib
+from inbounds.tables.readers.frames import Arrow
+def endless(self, columns):
+    print("drawing", flush=True)
+    while True:
+        yield from self._table.select(list(columns)).to_batches()
+data = ib.dataset(pa.table({"u": range(1000)}), unit="u", budget=ib.Budget(epsilon=9))
+Arrow.batches = endless
+"""
+
+
+@posix
+@pytest.mark.parametrize("way", ["Ctrl-C", "SIGTERM", "a copy that is kept"])
+def test_an_interruption_while_a_table_is_asked_is_none_of_the_engine(way: str) -> None:
+    """DuckDB makes an error of its own of what a handler raises in it, which a program would take for one of data."""
+    code = ENDLESS + "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+    code += "Arrow.once = True\n" if way == "a copy that is kept" else ""
+    code += "try:\n    data.count_units(epsilon=2)\nexcept ib.InboundsError:\n    print('wrong')"
+    status, out, err = stopped(signal.SIGTERM if way == "SIGTERM" else signal.SIGINT, code)
+    assert "wrong" not in out
+    assert status == 7 if way == "SIGTERM" else "KeyboardInterrupt" in err
+    assert "Its price is spent nevertheless" in err or way == "SIGTERM"
+
+
 @posix
 def test_a_program_that_exits_on_sigterm_is_told_too(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"

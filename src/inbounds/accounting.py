@@ -11,13 +11,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 
 from inbounds import _checks as check
 from inbounds import privacy
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 from inbounds.composition import ORDERS, Guarantee, decimal, up
 from inbounds.errors import BudgetExceeded, ParameterError, ParameterTypeError

@@ -10,12 +10,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 from scipy.optimize import brentq
 
 from inbounds import _checks as check
 from inbounds import privacy
+from inbounds._cached import cached_property
 from inbounds.convolution import Atoms, Convolution, atoms, floor_of
 from inbounds.numerics import Bound, rounded
 from inbounds.privacy import Curve, LineCurve

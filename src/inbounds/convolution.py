@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy.fft
 
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 from inbounds.privacy import Curve, coarse
 

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inbounds import _checks as check
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 from inbounds.calibration import GUARANTEES
 from inbounds.domain import Domain, Interval, Spans

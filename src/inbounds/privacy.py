@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Protocol, cast
 
@@ -18,6 +17,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 from inbounds.domain import Box, Domain
 from inbounds.noise import gaussian, laplace

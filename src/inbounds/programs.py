@@ -16,13 +16,13 @@ import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sparse
 
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 
 __all__ = ["Limits", "Solution", "cover", "neighbours", "solve", "sum_below"]

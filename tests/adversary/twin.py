@@ -206,7 +206,8 @@ _OTHERS = ("os.listdir", "os.scandir", "os.kill", "shutil.rmtree", "os.rmdir")  
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     if _heard is not None and event.startswith(_EVENTS):
         place = str(arguments[0]) if arguments else ""
-        if event not in _OTHERS and not place.startswith((sys.prefix, sys.base_prefix)) and ".py" not in place:
+        tidied = event in _OTHERS or re.fullmatch(r".*/inbounds-spill-[\w-]+", place)
+        if not tidied and not place.startswith((sys.prefix, sys.base_prefix)) and ".py" not in place:
             _heard.append(f"{event} {place}" + (f" {arguments[1:]}" if event == "os.putenv" else ""))
 
 

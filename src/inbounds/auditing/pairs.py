@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 from inbounds.domain import Line
 

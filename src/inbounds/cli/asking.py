@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from inbounds import _checks as check
 from inbounds import accounting
+from inbounds._cached import cached_property
 from inbounds.cli import budget, output
 from inbounds.cli.options import Plain
 from inbounds.cli.program import PARTLY, unseen

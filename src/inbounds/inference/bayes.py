@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 from inbounds.distribution import Distribution
 from inbounds.domain import Box, Line

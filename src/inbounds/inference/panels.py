@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numpy.polynomial.legendre import legder, legint, legval, legvander
 
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 from inbounds.numerics import legendre
 

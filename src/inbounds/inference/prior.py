@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from inbounds import _checks as check
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 from inbounds.domain import Box, Domain, Line
 from inbounds.errors import ParameterTypeError

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 from inbounds.inference.bayes import Channel, Seen, solver
 from inbounds.inference.prior import Prior

@@ -11,12 +11,13 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import brentq
 
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 from inbounds.distribution import Distribution
 from inbounds.domain import Line

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from inbounds import _checks as check
 from inbounds import _exact, privacy
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 from inbounds.calibration import EDGES, GUARANTEES, METHODS, Target, calibrate
 from inbounds.distribution import BoxDistribution, Distribution

@@ -7,7 +7,6 @@ draws (``_sampler``). Everything a user calls follows from these.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from inbounds import _checks as check
 from inbounds import _exact, inference, privacy
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 from inbounds._exact import Number
 from inbounds.distribution import BoxDistribution, Distribution

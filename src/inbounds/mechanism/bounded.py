@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Self, cast
 
 import numpy as np
 
 from inbounds import _checks as check
 from inbounds import privacy
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 from inbounds.domain import Domain, Line
 from inbounds.inference.bayes import Shape

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy.typing as npt
 
 from inbounds import _checks as check
 from inbounds import _exact
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 from inbounds.distribution import Distribution
 from inbounds.domain import Box, Domain, Line

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self, cast
 
 import numpy as np
 
 from inbounds import _checks as check
 from inbounds import privacy
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 from inbounds.domain import Domain, Line
 from inbounds.inference.bayes import Shape

@@ -10,7 +10,6 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from functools import cached_property
 from itertools import accumulate
 from typing import Any, cast
 
@@ -19,6 +18,7 @@ import numpy.typing as npt
 
 from inbounds import _checks as check
 from inbounds import _exact, inference, privacy
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 from inbounds._exact import Number
 from inbounds.distribution import Errors

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from inbounds._cached import cached_property
 from inbounds._checks import FloatArray
 from inbounds.noise.support import Points, Support
 from inbounds.numerics import legendre, linear_recurrence

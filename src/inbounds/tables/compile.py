@@ -20,10 +20,11 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 from collections.abc import Sequence
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
+from inbounds._cached import cached_property
 from inbounds.errors import QueryFailed
 from inbounds.tables.bare import necessary
 from inbounds.tables.engines.embedded import Paper
@@ -269,7 +270,7 @@ class Compiler:
             frame = self._keep_groups(frame)
         found: LazyFrame[Any] = self._by_group(frame).agg(units=nw.len().cast(nw.Int64), **sums)
         if request.by and request.keys is None:
-            found = found.filter(nw.col("units") >= integer(request.at_least)).head(request.most_keys + 1)
+            found = found.filter(nw.col("units") >= integer(request.at_least))
         return found.select(*(self.group or ["g"]), "units", *numbers)
 
     def _bins(self, name: str, measure: Binned) -> LazyFrame[Any]:
@@ -332,9 +333,6 @@ class Compiler:
         }
         width = max(len(self.group), 1)
         scalars = {row[:width]: row[width:] for row in run[""]}
-        if len(scalars) > self.request.most_keys and self.request.keys is None:
-            step = "Group by fewer columns or by something coarser, or give the groups with keys=."
-            raise QueryFailed(f"query: more than {self.request.most_keys} groups could be found. {step}")
         places = self._places(scalars)
         numbers = len(self._numbers())
         found = [tuple(map(int, scalars.get(place, (0,) * (numbers + 1)))) for place in places]

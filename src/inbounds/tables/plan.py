@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from inbounds import _checks as check
+from inbounds._cached import cached_property
 from inbounds.accounting import Price, price
 from inbounds.errors import ParameterTypeError
 from inbounds.events import Composed, Event

@@ -84,8 +84,6 @@ class Request:
         memory. Beyond it a query fails rather than overflow.
     at_least : int
         With groups of the data: groups of fewer units are not collected.
-    most_keys : int
-        With groups of the data: more groups than this fail the query; a physical limit too.
     """
 
     measures: Mapping[str, Measure]
@@ -97,7 +95,6 @@ class Request:
     rows: int | None = None
     limit: int = 2**33
     at_least: int = 1
-    most_keys: int = 10**6
     caps: Caps = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -112,7 +109,6 @@ class Request:
             check.refuse("Request", "where", "a condition", self.where, step, ParameterTypeError)
         settle(self, "limit", check.whole("Request", "limit", self.limit, at_least=2**20, at_most=2**40))
         settle(self, "at_least", check.whole("Request", "at_least", self.at_least, at_least=1, at_most=2**40))
-        settle(self, "most_keys", check.whole("Request", "most_keys", self.most_keys, at_least=1, at_most=2**40))
         self._settle_caps()
         for measure in self.measures.values():
             measure.numbers(self.caps)

@@ -7,24 +7,26 @@ opened it.
 
 from __future__ import annotations
 
-import contextlib
+import contextvars
 import os
 import re
-import shutil
 import tempfile
 import threading
+import time
 import weakref
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from inbounds import _checks as check
 from inbounds.errors import ParameterTypeError
 from inbounds.tables.bare import Bare
 from inbounds.tables.engines.base import DIGITS
 from inbounds.tables.engines.forms import Form, form, view
+from inbounds.tables.engines.spill import Spill
 from inbounds.tables.kinds import Hidden, Kind, Schema, extra
 from inbounds.tables.readers.base import Field, Reader, read
 from inbounds.tables.readers.duckdb import lock, private
@@ -35,8 +37,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Embedded", "Paper", "Settings", "paper"]
 
+T = TypeVar("T")
+
 _TABLE = "source"  # of the rows, in a query as text
-_SPILL = re.compile(r"inbounds-spill-(\d+)-.*")
+_PATIENCE = 0.05  # seconds after which a query that was to end is told so again
 
 
 @dataclass(frozen=True)
@@ -71,59 +75,71 @@ class _Database:
 
     def _open(self) -> None:
         given = self._settings
-        self.spill = _spill_directory(given.temp_directory)
+        self._spill = Spill(given.temp_directory)
         threads = {} if given.threads is None else {"threads": int(given.threads)}
         try:
             self._connection = private(
-                memory_limit=given.memory_limit, temp_directory=self.spill, preserve_insertion_order=False, **threads
+                memory_limit=given.memory_limit,
+                temp_directory=self._spill.path,
+                preserve_insertion_order=False,
+                **threads,
             )
             lock(self._connection)
         except Exception:
-            shutil.rmtree(self.spill, ignore_errors=True)
+            self._spill.remove()
             raise
         self._process = os.getpid()
-        weakref.finalize(self._connection, _remove, self.spill, self._process)
+        weakref.finalize(self._connection, _remove, self._spill, self._process)
 
     def cursor(self) -> Any:
         """A connection for one question."""
         with self._lock:
             if self._process != os.getpid():
                 self._forked.append(self._connection)
+                self._spill.close()
                 self._open()
             return self._connection.cursor()
 
     def ready(self) -> None:
         """Fail now if there is no place to spill to; one that was cleaned away is made again."""
         self.cursor().close()
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(self.spill, 0o700)
-        with tempfile.TemporaryFile(dir=self.spill):
+        with self._lock:
+            self._spill.again()
+        with tempfile.TemporaryFile(dir=self._spill.path):
             pass
 
 
-def _spill_directory(parent: str | os.PathLike[str] | None) -> str:
-    """A new private directory; those that killed processes left are removed."""
-    place = Path(tempfile.gettempdir() if parent is None else parent)
-    for left in place.glob("inbounds-spill-*"):
-        found = _SPILL.fullmatch(left.name)
-        if found and not _alive(int(found[1])):
-            shutil.rmtree(left, ignore_errors=True)
-    return tempfile.mkdtemp(prefix=f"inbounds-spill-{os.getpid()}-", dir=place)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # somebody else's
-        pass
-    return True
-
-
-def _remove(directory: str, process: int) -> None:
+def _remove(spill: Spill, process: int) -> None:
     if os.getpid() == process:
-        shutil.rmtree(directory, ignore_errors=True)
+        spill.remove()
+
+
+def _interruptibly(call: Callable[[], T], cursor: Any) -> T:
+    """What ``call`` returns, which has DuckDB compute on this cursor.
+
+    DuckDB makes an error of its own of what the handler of a signal raises in it (Ctrl-C, SIGTERM). Signals are handled
+    in the main thread, which therefore waits for another one, ends the query, and goes on with what was raised.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    begun, answer = threading.Event(), Future[T]()
+
+    def work() -> None:
+        begun.set()
+        try:
+            answer.set_result(call())
+        except BaseException as problem:
+            answer.set_exception(problem)
+
+    try:
+        threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True).start()
+        return answer.result()
+    except BaseException:
+        begun.wait(_PATIENCE)  # it may not have come to that
+        while begun.is_set() and not answer.done():
+            cursor.interrupt()
+            time.sleep(_PATIENCE)
+        raise
 
 
 class _Stream:
@@ -148,9 +164,9 @@ class _Stream:
 
 
 def _kept(cursor: Any, arriving: Any) -> Any:
-    """What arrives, as a table of the cursor's own."""
-    arriving.create_view(_TABLE + "_stream")
-    cursor.execute(f"CREATE TEMP TABLE {_TABLE} AS FROM {_TABLE}_stream")
+    """What arrives, as a table of the cursor's own, by a name that no other cursor has either."""
+    cursor.register(_TABLE + "_stream", arriving)
+    _interruptibly(partial(cursor.execute, f"CREATE TEMP TABLE {_TABLE} AS FROM {_TABLE}_stream"), cursor)
     return cursor.table(_TABLE)
 
 
@@ -182,10 +198,12 @@ class Embedded:
             name for name, field in reader.fields.items() if field.declared == "text" and name not in given
         )
         self._database = _Database(settings) if database is None else database
+        self._latest = threading.local()  # the cursor of the frame that this thread made last
 
     def frame(self, columns: Sequence[str], only: Sequence[Bare] = ()) -> LazyFrame[Any]:
         forms = [self._forms[name] for name in columns]
-        rows = self._rows(self._database.cursor(), columns, only, forms)
+        cursor = self._latest.cursor = self._database.cursor()
+        rows = self._rows(cursor, columns, only, forms)
         plain = [f"{form.plain.format(f'r{i}')} AS c{i}" for i, form in enumerate(forms)]
         exact = [f"{form.exact.format(f'r{i}')} AS c{i}e" for i, form in enumerate(forms) if form.exact]
         frame: LazyFrame[Any] = extra("narwhals").from_native(rows.project(", ".join(plain + exact))).lazy()
@@ -193,8 +211,8 @@ class Embedded:
 
     def _rows(self, cursor: Any, columns: Sequence[str], only: Sequence[Bare], forms: Sequence[Form]) -> Any:
         """A relation of the columns as they arrive, r0, r1, ..."""
-        arriving = cursor.from_arrow(_Stream(self._reader, columns, only, forms))
-        return _kept(cursor, arriving) if self._reader.once else arriving
+        arriving = _Stream(self._reader, columns, only, forms)
+        return _kept(cursor, arriving) if self._reader.once else cursor.from_arrow(arriving)
 
     def identifier(self, column: str, name: str) -> str:
         return name if self._forms[column].exact is None else name + "e"
@@ -215,7 +233,7 @@ class Embedded:
         return one.select(*(unnest("unnest", value).cast(types[name]).alias(name) for name, value in lists.items()))
 
     def rows(self, frame: Any) -> list[tuple[Any, ...]]:
-        found: list[tuple[Any, ...]] = frame.fetchall()
+        found: list[tuple[Any, ...]] = _interruptibly(frame.fetchall, self._latest.cursor)
         return found
 
     def paper(self) -> Paper:
@@ -236,7 +254,7 @@ class Paper(Embedded):
             for name, form in zip(columns, forms, strict=True)
         ]
         empty = arrow.table(arrays, names=[f"r{i}" for i in range(len(forms))])
-        return _kept(cursor, cursor.from_arrow(empty))
+        return _kept(cursor, empty)
 
     def text(self, frame: Any) -> str:
         """The query as SQL."""
