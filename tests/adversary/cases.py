@@ -114,7 +114,7 @@ def question(name: str, *given: Any, **more: Any) -> Any:
     options = given[-1] if given and isinstance(given[-1], dict) and not {"op", "column"} & given[-1].keys() else {}
     parts = [from_json(g) if isinstance(g, dict) and {"op", "column"} & g.keys() else g for g in given]
     make = getattr(ask, name)
-    known = {key: value for key, value in options.items() if key in parameters(make)}
+    known = {k: from_json(v) if k == "order" else v for k, v in options.items() if k in parameters(make)}
     return make(*(part for part in parts if part is not options), **known)
 
 
@@ -396,8 +396,10 @@ class Grammar:
 # ---------------------------------------------------------------- questions
 
 #: What a case is about, half of the time: a mean of a public number of values, units that look alike, one question by
-#: itself, what a unit makes of its rows, suggestions, groups that are found.
-THEMES = (*("any",) * 5, "size", "alike", "alike", "alone", "per unit", "suggestions", "found")
+#: itself, what a unit makes of its rows, which of them come first, one sum, suggestions, groups that are found.
+THEMES = (*("any",) * 5, "size", "alike", "alike", "alone", "per unit", "order", "sum", "suggestions", "found")
+#: Themes that are about the values of x0.
+_ABOUT_X0 = ("size", "alike", "per unit", "order", "sum")
 
 BOUNDS = (
     (0, 1),
@@ -437,14 +439,17 @@ def asks(draw: Any, grammar: Grammar, rows: bool, theme: str = "any") -> tuple[A
         ]
     if grammar.named("date"):
         names.append("dates")
-    if grammar.counts and theme.startswith(("size", "alike", "per unit")):
-        names = ["mean", "mean", "variance", "std"] if theme == "size" else ["mean", "histogram", "median", "variance"]
+    if grammar.counts and theme.startswith(_ABOUT_X0):
+        names = {"size": ["mean", "mean", "variance", "std"], "sum": ["sum"]}.get(
+            theme, ["mean", "histogram", "median", "variance"]
+        )
     name = draw(st.sampled_from(names))
     per = {"per_unit": draw(st.sampled_from(("mean", "sum", "sum", "min", "max", "last", "last")))} if not rows else {}
     if per and theme.startswith("alike"):  # where two units are taken for one, the row of the other no longer counts
         per = {"per_unit": theme.split()[-1]}
-    if per.get("per_unit") == "last":
-        per |= {"per_unit": draw(st.sampled_from(("first", "last"))), "order": draw(grammar.ordered())}
+    if per and (per["per_unit"] == "last" or theme == "order"):
+        order = {"column": "x1"} if theme == "order" else draw(grammar.ordered())
+        per |= {"per_unit": draw(st.sampled_from(("first", "last"))), "order": order}
     if name in ("count", "count_units"):
         return (name,)
     if name == "share":
@@ -458,8 +463,10 @@ def asks(draw: Any, grammar: Grammar, rows: bool, theme: str = "any") -> tuple[A
         )
     cells = {"cells": draw(st.sampled_from((32, 32, 100))), "level": draw(st.sampled_from((None, 0.95)))}
     column, bounds = draw(grammar.number(draw(st.sampled_from((0, 0, 1))))), draw(st.sampled_from(BOUNDS))
-    if theme.startswith(("alike", "size", "per unit")) and "x0" in grammar.named("real"):
+    if theme.startswith(_ABOUT_X0) and "x0" in grammar.named("real"):
         column = {"column": "x0"}
+    if theme == "sum":  # most of them further from 0 below it than above
+        bounds = draw(st.sampled_from(((-10, 1), (-3, 0), (-5, 5), (2, 10))))
     if theme == "size":  # every unit has a value for certain
         whole = grammar.columns.get(column.get("column", ""), "") in WHOLE
         column = {"op": "fill_null", "of": [column, {"value": draw(st.sampled_from((0, 5) if whole else (0.0, 5.0)))}]}
@@ -513,7 +520,11 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
     groups = [t for t in ("int64", "string", "string", "bool", "date32[day]", "uint64") if t in allowed]
     kind = draw(st.sampled_from(("column", "column", "column", "columns", "row")))
     kind = (
-        "column" if theme == "per unit" else draw(st.sampled_from(("column", "columns"))) if theme == "alike" else kind
+        "column"
+        if theme in ("per unit", "order")
+        else draw(st.sampled_from(("column", "columns")))
+        if theme == "alike"
+        else kind
     )
     ids = [t for t in ALIKE_IDS if t in allowed] or ids if theme == "alike" else ids
     columns = {"u": draw(st.sampled_from(ids)), "g": draw(st.sampled_from(groups))}
@@ -521,7 +532,8 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
         columns["u2"] = draw(st.sampled_from(ids))
     valued = [*allowed, *["float64"] * 8]  # which have most that is odd
     columns |= {f"x{i}": draw(st.sampled_from(valued)) for i in range(draw(st.integers(1, 2)))}
-    columns["x0"] = "float64" if theme in ("alike", "size", "per unit") and "float64" in allowed else columns["x0"]
+    columns["x0"] = "float64" if theme in _ABOUT_X0 and "float64" in allowed else columns["x0"]
+    columns |= {"x1": "int64" if "int64" in allowed else columns["x0"]} if theme == "order" else {}
     unit: Any = {"column": "u", "columns": ("u", "u2"), "row": None}[kind]
     own = () if unit is None else ("u", "u2") if kind == "columns" else ("u",)
     pools = {
@@ -570,15 +582,17 @@ def cases(draw: Any, names: Sequence[str] = tuple(FORMATS)) -> Case:
     )
 
     apart = {name: e for name, label in columns.items() if name.startswith("x") and (e := furthest(label))}
-    if draw(st.booleans()):  # neither is extreme
+    if theme != "sum" and draw(st.booleans()):  # neither is extreme
         apart = {}
+    turned = draw(st.integers(0, 1))  # somebody who is added is at either end
 
     def theirs(end: int) -> tuple[Row, ...]:
-        instead = {name: e[end] for name, e in apart.items()} | (opposite if end else {})
+        instead = {name: e[end ^ turned] for name, e in apart.items()} | (opposite if end else {})
         own_pools = pools
         if split and len(pools["g"]) > 1:  # nobody is in the groups of both
             own_pools = pools | {"g": pools["g"][end::2]}
-        return draw(of_one_unit(columns, own_pools, dict(zip(own, someone, strict=True)), where, instead))
+        ids = dict(zip(own, someone, strict=True))
+        return draw(of_one_unit(columns, own_pools, ids, where, instead, several=theme == "order"))
 
     split = asked.neighbours == "substitute" and draw(st.booleans())
     one = () if asked.neighbours == "add-remove" else theirs(0)
@@ -658,6 +672,8 @@ def of_one_unit(
     ids: dict[str, Any],
     where: Format,
     instead: dict[str, Any],
+    *,
+    several: bool,
 ) -> Any:
     """The rows of one unit; one row where each row is a unit. ``instead`` has values of which some are taken."""
 
@@ -668,8 +684,8 @@ def of_one_unit(
 
     if not ids:
         return (tuple(cell(name) for name in columns),)
-    if draw(st.integers(0, 3)) == 0:
-        count = draw(st.integers(1, 4))
+    if several or draw(st.integers(0, 3)) == 0:
+        count = draw(st.integers(1 + several, 4))
         return tuple(tuple(ids[name] if name in ids else cell(name) for name in columns) for _ in range(count))
     same = {name: cell(name) for name in columns}  # in every group
     return tuple(tuple({**same, "g": group, **ids}[name] for name in columns) for group in dict.fromkeys(pools["g"]))
@@ -680,7 +696,8 @@ def questions(
     draw: Any, columns: dict[str, str], pools: dict[str, list[Any]], unit: Any, grouped: bool, theme: str
 ) -> Question:
     grammar = Grammar(columns, pools)
-    max_rows = draw(st.sampled_from((1, 2, 3, 40, None, None))) if unit is not None and theme != "per unit" else None
+    max_rows = draw(st.sampled_from((1, 2, 3, 40, None, None))) if unit is not None else None
+    max_rows = None if theme in ("per unit", "order") else max_rows
     max_rows = draw(st.sampled_from((1, None, None))) if unit is not None and theme.startswith("alike") else max_rows
     neighbours = draw(st.sampled_from(("add-remove", "add-remove" if theme != "found" else "substitute", "substitute")))
     neighbours = "substitute" if theme == "size" else neighbours
@@ -706,13 +723,13 @@ def questions(
     if grammar.counts and draw(st.integers(0, 4)) == 0:
         derived = {"made": draw(grammar.number(2))}
     known = grammar
-    count = 1 if theme == "alone" else draw(st.sampled_from((1, 2, 3, 4)))
+    count = 1 if theme in ("alone", "order", "sum") else draw(st.sampled_from((1, 2, 3, 4)))
     rows = unit is None or max_rows is not None
     asked = tuple(draw(asks(known, rows, "any" if i else theme)) for i in range(count))
     if count > 1 and draw(st.booleans()):  # of the same column, in other bounds or another way
         about = next((one[1] for one in asked if len(one) > 2 and one[0] not in ("share", "histogram")), None)
         asked = tuple((one[0], about, *one[2:]) if about and one[0] in ALIKE else one for one in asked)
-    if derived and theme not in ("size", "alone"):
+    if derived and theme not in ("size", "alone", "order", "sum"):
         made = ("mean", {"column": "made"}, draw(st.sampled_from(BOUNDS)), {} if rows else {"per_unit": "mean"})
         asked = (*asked, made)
     if theme == "suggestions":
