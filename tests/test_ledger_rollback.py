@@ -332,7 +332,6 @@ def test_the_head_of_a_fresh_ledger_does_not_fit_an_older_database(path: Path, t
         assert fresh.verify().ok
 
 
-
 # ---------------------------------------------------------------- older copies
 
 

@@ -279,7 +279,7 @@ class SqliteStore(Store):
     def _bare(self, connection: sqlite3.Connection) -> bool:
         """Whether all tables are in the log: the file itself is the one page that was made first."""
         ((page,),) = connection.execute("PRAGMA page_size")
-        return os.stat(self._path).st_size <= page
+        return os.stat(self._path).st_size <= int(page)
 
     def _settle(self, connection: sqlite3.Connection, deadline: float) -> None:
         """Put the tables into the file itself. Else it would be an empty place, and a fresh budget, without its log."""
