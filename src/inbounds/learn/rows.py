@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inbounds import _checks as check
+from inbounds import _exact
 from inbounds._checks import FloatArray
 from inbounds.errors import ParameterTypeError
 
@@ -44,7 +45,7 @@ def features(what: str, X: Any, declared: int | None) -> FloatArray:
         check.refuse(
             what, "X", "dense; sparse input is not supported", _kind(X), "Pass X.toarray().", ParameterTypeError
         )
-    columns = _columns(X)
+    columns = _exact.columns(X)
     if columns is not None:
         return np.column_stack([_numbers(cells(c)) for c in columns]) if columns else np.empty((len(X), 0))
     if _is_list(X) or (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object):
@@ -65,7 +66,7 @@ def features(what: str, X: Any, declared: int | None) -> FloatArray:
 
 def column(what: str, y: Any) -> tuple[Cells, bool]:
     """The cells of y, one per row, and whether y was a table or an array of one column."""
-    columns = _columns(y)
+    columns = _exact.columns(y)
     if columns is None:
         array = cells(y)
         columns = [array] if array.ndim == 1 else list(array.T) if array.ndim == 2 else []
@@ -130,17 +131,6 @@ def cells(column: Any) -> Cells:
             return _missing(len(column))
         return _objects(column.to_list())
     return _plain(column)
-
-
-def _columns(table: Any) -> list[Any] | None:
-    """The columns of a table, None of anything else."""
-    if hasattr(table, "iloc") and getattr(table, "ndim", 0) == 2:  # pandas
-        return [table.iloc[:, j] for j in range(table.shape[1])]
-    if hasattr(table, "get_columns"):  # Polars
-        return list(table.get_columns())
-    if hasattr(table, "itercolumns"):  # pyarrow
-        return list(table.itercolumns())
-    return None
 
 
 def _arrow(column: Any) -> Cells:
