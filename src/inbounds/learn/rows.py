@@ -59,6 +59,7 @@ def features(what: str, X: Any, declared: int | None) -> FloatArray:
             )
         return _rows(X, declared)
     array = _plain(X)
+    _refuse_narrow(what, "X", X.dtype if isinstance(X, np.ndarray) else array.dtype)
     if array.ndim != 2:
         check.refuse(what, "X", "of two dimensions, rows and columns", f"{array.ndim}", "Reshape your data.")
     return _numbers(array)
@@ -69,6 +70,8 @@ def column(what: str, y: Any) -> tuple[Cells, bool]:
     columns = _exact.columns(y)
     if columns is None:
         array = cells(y)
+        if isinstance(y, np.ndarray):
+            _refuse_narrow(what, "y", y.dtype)
         columns = [array] if array.ndim == 1 else list(array.T) if array.ndim == 2 else []
         wide = array.ndim == 2
     else:
@@ -76,6 +79,16 @@ def column(what: str, y: Any) -> tuple[Cells, bool]:
     if len(columns) != 1:
         check.refuse(what, "y", "one label per row", _kind(y), "Pass one column.")
     return cells(columns[0]), wide
+
+
+def _refuse_narrow(what: str, name: str, dtype: np.dtype[Any]) -> None:
+    """One row with a text makes NumPy write all numbers of an array as texts, with as many digits as their type needs.
+
+    Read again, those of 64 bits are the same, and those of fewer are others: 0.1 in 16 bits is 0.0999755859375.
+    """
+    if dtype.kind in "fc" and dtype.itemsize < (8 if dtype.kind == "f" else 16):
+        step = f"Pass {name}.astype(numpy.float64), and before rows are put together."
+        check.refuse(what, name, "of floats of 64 bits", dtype.name, step, ParameterTypeError)
 
 
 def labels(cells: Cells) -> Sequence[Key | None]:
