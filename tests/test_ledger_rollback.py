@@ -251,6 +251,16 @@ def test_a_kill_while_tables_are_made_leaves_a_place_to_begin_at(tmp_path: Path,
 
 
 @posix
+def test_a_power_cut_in_the_first_checkpoint_leaves_it_to_be_made_again(tmp_path: Path) -> None:
+    """Pages may reach the disk in any order: the file has its size, and no tables. The log is whole, flushed before."""
+    path = tmp_path / "young.db"
+    assert first(path, "sqlite.SqliteStore._settle = kill\nLedger.open(sys.argv[1])") == -signal.SIGKILL
+    os.truncate(path, 45056)
+    assert first(path, "found = Ledger.open(sys.argv[1])\nkill()") == -signal.SIGKILL
+    assert not bare(path)
+
+
+@posix
 def test_a_ledger_that_spent_with_all_tables_in_its_log_gets_them_into_the_file(tmp_path: Path) -> None:
     """Made by code that did not see to that."""
     path = tmp_path / "young.db"
