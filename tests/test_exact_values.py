@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 import signal
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -16,9 +17,13 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import inbounds as ib
+from inbounds import _exact
 from inbounds.errors import ParameterError
 from inbounds.sampling import draws
 from tests.cli_support import run
@@ -47,6 +52,10 @@ REAL = [*WHOLE, Fraction(1, 3), Fraction(2**61 + 257, 2), Fraction(10**30, 7), F
 
 def short(x: Any) -> str:
     return f"{'-' if x < 0 else ''}2^{math.log2(abs(x)):.6g}"
+
+
+def short_text(text: str) -> str:
+    return text[:15]
 
 
 class Words:
@@ -719,6 +728,276 @@ def test_a_sensitivity_that_is_no_float_is_not_taken_as_a_smaller_one(given: Any
     assert all(Fraction(x) >= given for x in ib.PerCoordinate([given, given]).values)
     assert ib.Laplace(ib.Interval(0, 1 / 3), scale=1.0, sensitivity=Fraction(1, 3)).sensitivity == 1 / 3
     assert ib.L1(0.3).value == 0.3
+
+
+# --- arrays and tables of other packages --------------------------------------------------------------------
+
+ODD = 2**60 + 129  # no float
+
+
+class OfSeveralTypes:
+    """An array that does not say of which type it is, as tables do not."""
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        return np.array([1.0, 2.0])
+
+
+FOREIGN: dict[str, tuple[Callable[[], Any], list[Any] | None]] = {
+    "pandas table": (lambda: pd.DataFrame({"a": [ODD, 3], "b": [0.5, 1.0]}), [[ODD, 0.5], [3, 1]]),
+    "pandas table of signs": (
+        lambda: pd.DataFrame({"a": np.array([2**63 + 1], "u8"), "b": np.array([1])}),
+        [[2**63 + 1, 1]],
+    ),
+    "pandas table of one type": (lambda: pd.DataFrame({"a": [ODD], "b": [1]}), [[ODD, 1]]),
+    "pandas table of floats": (lambda: pd.DataFrame({"a": [0.5], "b": [1.0]}), [[0.5, 1]]),
+    "pandas table in a list": (lambda: [pd.DataFrame({"a": [ODD], "b": [0.5]})], [[[ODD, 0.5]]]),
+    "Polars table": (lambda: pl.DataFrame({"a": [ODD], "b": [0.5]}), [[ODD, 0.5]]),
+    "Polars table in a tuple": (lambda: (pl.DataFrame({"a": [ODD], "b": [0.5]}),), [[[ODD, 0.5]]]),
+    "Arrow table": (lambda: pa.table({"a": [ODD], "b": [0.5]}), [[ODD, 0.5]]),
+    "Arrow batch": (lambda: pa.record_batch({"a": [ODD], "b": [0.5]}), [[ODD, 0.5]]),
+    "table without columns": (lambda: pd.DataFrame(index=range(2)), [[], []]),
+    "table with text": (lambda: pd.DataFrame({"a": [1], "b": ["2"]}), None),
+    "table with truth": (lambda: pd.DataFrame({"a": [1], "b": [True]}), None),
+    "series": (lambda: pd.Series([ODD, 1]), [ODD, 1]),
+    "series of objects": (lambda: pd.Series([ODD, 0.5, Decimal("0.1")], dtype=object), [ODD, 0.5, Fraction(1, 10)]),
+    "series of Arrow": (lambda: pd.Series([ODD], dtype="int64[pyarrow]"), [ODD]),
+    "series of decimals": (
+        lambda: pd.Series([Decimal("0.1")], dtype=pd.ArrowDtype(pa.decimal128(9, 2))),
+        [Fraction(1, 10)],
+    ),
+    "series with a gap": (lambda: pd.Series([ODD, None], dtype="Int64"), None),
+    "series of Arrow with a gap": (lambda: pd.Series([ODD, None], dtype="int64[pyarrow]"), None),
+    "floats with a gap": (lambda: pd.Series([0.5, None], dtype="Float64"), [0.5, math.nan]),
+    "categories": (lambda: pd.Series([ODD, 1], dtype="category"), [ODD, 1]),
+    "categories with a gap": (lambda: pd.Categorical.from_codes([0, -1], categories=[ODD]), [ODD, math.nan]),
+    "sparse": (lambda: pd.Series([ODD, 0], dtype="Sparse[int64]"), [ODD, 0]),
+    "index": (lambda: pd.Index([ODD, 1]), [ODD, 1]),
+    "Polars with a gap": (lambda: pl.Series([ODD, None]), None),
+    "Polars decimals": (lambda: pl.Series([Decimal(ODD), Decimal("0.5")]), [ODD, 0.5]),
+    "Polars of 128 bits": (lambda: pl.Series([2**70 + 1, 1], dtype=pl.Int128), [2**70 + 1, 1]),
+    "Polars objects": (lambda: pl.Series([ODD, 0.5], dtype=pl.Object), [ODD, 0.5]),
+    "Polars spans of time": (lambda: pl.Series([1]).cast(pl.Duration), None),
+    "Arrow": (lambda: pa.array([ODD, 1]), [ODD, 1]),
+    "Arrow with a gap": (lambda: pa.array([ODD, None]), None),
+    "Arrow chunks": (lambda: pa.chunked_array([[ODD], [1]]), [ODD, 1]),
+    "Arrow dictionary with a gap": (lambda: pa.array([ODD, None]).dictionary_encode(), None),
+    "Arrow union": (
+        lambda: pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([ODD, 1]), pa.array([0.5, 0.5])]),
+        [ODD, 0.5],
+    ),
+    "array without a type": (OfSeveralTypes, None),
+    "array without a type in a list": (lambda: [OfSeveralTypes(), OfSeveralTypes()], None),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_arrays_and_tables_of_other_packages_are_exact_or_refused(name: str) -> None:
+    """The array of a table has one type: whole numbers beside floats were rounded, and so were those beside gaps."""
+    make, wanted = FOREIGN[name]
+    given = make()
+    if wanted is None:
+        for use in (ib.Laplace(LINE, scale=1.0, sensitivity=1.0).release, LINE.contains):
+            with pytest.raises(ib.ParameterTypeError, match=type(given).__name__):
+                use(given)
+        return
+    found = _exact.array(given)
+    assert found is not None
+    assert found.shape == np.shape(np.array(wanted, dtype=object))
+    exactly = [None if math.isnan(x) else Fraction(x) for x in found.ravel().tolist()]
+    assert exactly == [None if math.isnan(x) else Fraction(x) for x in np.array(wanted, dtype=object).ravel()]
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "Polars", "Arrow"])
+def test_neighbours_in_a_table_have_answers_in_common(table: Any) -> None:
+    for domain in (LINE, ib.Box([0, 0], [2.0**62, 1])):
+        mechanism = ib.Laplace(domain, scale=10.0, sensitivity=ib.L1(1.0) if isinstance(domain, ib.Box) else 1.0)
+        seen = [
+            {mechanism.release(table({"a": [true], "b": [0.5]})).value[0][0] for _ in range(200)}
+            for true in (2**60 + 128, 2**60 + 129)
+        ]
+        assert seen[0] == seen[1]
+
+
+# --- numbers that few letters make too large ----------------------------------------------------------------
+
+FAR = ["1e-1000000000", "1e1000000000", "-3e-100001", "1e100001", "0." + "1" * 100_001]
+
+
+@pytest.mark.usefixtures("_no_hang")
+@pytest.mark.parametrize("text", FAR, ids=short_text)
+def test_decimals_with_digits_far_from_their_point_are_refused_at_once(text: str) -> None:
+    """Each was made a fraction of as many digits, which took hours."""
+    far = Decimal(text)
+    for domain in (ib.Interval(0, 120), LINE, ALL, ib.Spans([(0, 1), (2, 3)])):
+        mechanism = ib.Laplace(domain, scale=2.0, sensitivity=1)
+        assert far not in domain
+        for use in (
+            mechanism.release,
+            mechanism.at,
+            mechanism.simulate,
+            domain.contains,
+            domain.project,
+            mechanism.interval,
+            mechanism.estimate,
+            *([mechanism.posterior] if domain.bounded else []),
+            *([lambda v, m=mechanism: m.release(v, clip=True)] if not isinstance(domain, ib.Spans) else []),
+        ):
+            for given in (far, [far], [[1, far]], np.array([far, 1], dtype=object), (far, Fraction(1, 3))):
+                with pytest.raises(ib.ParameterTypeError, match="more than 100,000 places before or behind") as caught:
+                    use(given)
+                assert text[:8] not in str(caught.value)
+    box = ib.Box([0, 0], [1, 1])
+    assert [far, 1] not in box
+    with pytest.raises(ib.ParameterTypeError, match="100,000"):
+        ib.Laplace(box, scale=2.0, sensitivity=ib.L1(1)).release([far, 1])
+
+
+@pytest.mark.usefixtures("_no_hang")
+def test_decimals_at_the_limit_and_nothing_in_many_places_are_numbers() -> None:
+    for text in ("1e-100000", "0." + "1" * 100_000):
+        assert Decimal(text) in ib.Interval(0, 120)
+        assert 0 <= ib.Laplace(ib.Interval(0, 120), scale=2.0, sensitivity=1.0).release(Decimal(text)).value <= 120
+    for text in ("0e-1000000000", "-0e1000000000"):
+        assert _exact.exact(Decimal(text)) == 0.0
+    assert Decimal("1e100000") in LINE
+
+
+@pytest.mark.usefixtures("_no_hang")
+@pytest.mark.parametrize("text", FAR, ids=short_text)
+def test_the_command_refuses_them_too(text: str) -> None:
+    done = run(f"release laplace --interval 0 120 --sensitivity 0.5 --epsilon 1 --value={text}")
+    assert done.exit_code == 2
+    assert "100,000 places" in " ".join(done.output.split())
+    assert text[:8] not in done.output
+
+
+# --- objects that lie, fail or have no end ------------------------------------------------------------------
+
+
+class LyingDecimal(Decimal):
+    def is_nan(self) -> bool:
+        raise RuntimeError("odd")
+
+    def as_integer_ratio(self) -> tuple[int, int]:
+        return 1, 1
+
+    adjusted = is_zero = as_tuple = is_infinite = is_nan  # type: ignore[assignment]
+
+
+class LyingFraction(Fraction):
+    @property
+    def numerator(self) -> int:
+        return 7
+
+    def __getattribute__(self, name: str) -> Any:
+        return 7 if name == "_numerator" else super().__getattribute__(name)
+
+    def __float__(self) -> float:
+        raise RuntimeError("odd")
+
+
+class LyingList(list):  # type: ignore[type-arg]
+    def __iter__(self) -> Any:
+        raise RuntimeError("odd")
+
+    __getitem__ = __len__ = __iter__  # type: ignore[assignment]
+
+
+class LyingTuple(tuple):  # type: ignore[type-arg]
+    def __iter__(self) -> Any:
+        return iter([99.0])
+
+
+def endless() -> list[Any]:
+    found: list[Any] = []
+    found.append(found)
+    return found
+
+
+def nested(depth: int) -> Any:
+    found: Any = 1.0
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+class FailingArray:
+    dtype = "float64"
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("odd")
+
+
+def real_that_says(ratio: Any) -> Any:
+    """An object that says it is a real number, and this of itself."""
+
+    class Odd:
+        def as_integer_ratio(self) -> Any:
+            if isinstance(ratio, Exception):
+                raise ratio
+            return ratio
+
+        def __float__(self) -> float:
+            return 3.0
+
+    numbers.Real.register(Odd)
+    return Odd()
+
+
+def half_made() -> Any:
+    found = Fraction(1, 2)
+    found._denominator = 0  # type: ignore[attr-defined]
+    return found
+
+
+@pytest.mark.usefixtures("_no_hang")
+@pytest.mark.parametrize(
+    "make",
+    [
+        endless,
+        lambda: nested(100),
+        lambda: nested(20_000),
+        lambda: real_that_says((1, 0)),
+        lambda: real_that_says((1.5, "x")),
+        lambda: real_that_says(3),
+        lambda: real_that_says(RuntimeError("odd")),
+        lambda: real_that_says(OverflowError("odd")),
+        FailingArray,
+        half_made,
+        lambda: object.__new__(Fraction),
+    ],
+    ids=range(11),
+)
+def test_whatever_an_object_does_the_error_has_a_name(make: Callable[[], Any]) -> None:
+    for given in (make(), [make(), 1.0], (0.5, [make()])):
+        for domain in (LINE, ib.Interval(0, 1)):
+            mechanism = ib.Laplace(domain, scale=1.0, sensitivity=1.0)
+            for use in (mechanism.release, mechanism.at, mechanism.estimate, domain.contains, domain.project):
+                with pytest.raises(ib.ParameterTypeError, match="must be"):
+                    use(given)
+        if not isinstance(given, list | tuple):
+            assert given not in LINE
+        assert given not in ib.Box([0], [1])
+        with pytest.raises(ib.InboundsError):
+            ib.Box(given, given)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (LyingDecimal("3"), 3),
+        (LyingFraction(3, 2), Fraction(3, 2)),
+        (LyingList([1.0, 2.0]), [1.0, 2.0]),
+        (LyingTuple([1.0, 2.0]), [1.0, 2.0]),
+        ([LyingDecimal("0.5"), LyingFraction(3, 2), ODD], [0.5, 1.5, ODD]),
+    ],
+    ids=range(5),
+)
+def test_objects_of_derived_classes_are_what_they_hold(given: Any, wanted: Any) -> None:
+    found = _exact.array(given)
+    assert found is not None
+    assert found.tolist() == wanted
+    ib.Laplace(LINE, scale=1.0, sensitivity=1.0).release(given)
 
 
 # --- the command line ----------------------------------------------------------------------------------------

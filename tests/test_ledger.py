@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import hashlib
 import io
 import json
+import pickle
 import re
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -345,6 +348,16 @@ def test_a_closed_ledger_says_so(ledger: Ledger) -> None:
     ledger.close()
     with pytest.raises(LedgerUnavailable, match="closed"):
         scope.reserve(event())
+
+
+@each_store
+@pytest.mark.parametrize("way", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"])
+def test_what_is_open_cannot_be_copied_and_says_so(ledger: Ledger, way: Callable[[Any], Any]) -> None:
+    """A copy of a reservation could be touched while the other one is voided."""
+    scope = ledger.scope(budget=budget(1))
+    for what in (ledger, scope, scope.reserve(event())):
+        with pytest.raises(ib.ParameterTypeError, match=rf"^{type(what).__name__}: .* cannot be pickled or copied"):
+            way(what)
 
 
 # ---------------------------------------------------------------- periods

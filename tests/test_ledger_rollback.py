@@ -10,7 +10,9 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -172,6 +174,172 @@ def test_a_kill_while_a_ledger_is_made_locks_nobody_out(tmp_path: Path, moment: 
     with Ledger.open(path, create=False) as ledger:
         assert total(ledger) == 2
         assert ledger.verify().ok
+
+
+# ---------------------------------------------------------------- before the first checkpoint
+
+ANCIENT = "from inbounds.ledger.sqlite import SqliteStore; SqliteStore._settle = lambda *a: None"
+FIRST = """
+    import os, signal, sys
+    from inbounds.ledger import Ledger, head, sqlite
+    from tests.ledger_support import budget, event, spend
+    def kill(*a):
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def first(path: Path, code: str) -> int:
+    """Run code in a process that has not opened a ledger yet; its exit status."""
+    line = [sys.executable, "-c", textwrap.dedent(FIRST) + textwrap.dedent(code), str(path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    root = Path(__file__).parents[1]
+    return subprocess.run(line, timeout=60, env=environment, capture_output=True, cwd=root).returncode
+
+
+MAKE = """
+ledger = Ledger.open(sys.argv[1])
+spend(ledger.scope("data", budget=budget(1000)), 3)
+kill()
+"""
+
+
+def bare(path: Path) -> bool:
+    """Whether the tables are in the log only. To be asked where no ledger of this process has the file open."""
+    return path.read_bytes().count(b"inbounds_record") == 0
+
+
+@posix
+@pytest.mark.parametrize("along", [(), ("-shm",), ("-wal",), (".head",), ("-shm", ".head")], ids=str)
+def test_a_young_database_without_its_other_files_is_no_fresh_budget(tmp_path: Path, along: tuple[str, ...]) -> None:
+    """All its tables were in the log: without that it was an empty file, and opened as a new ledger."""
+    path, elsewhere = tmp_path / "young.db", tmp_path / "elsewhere"
+    assert first(path, MAKE) == -signal.SIGKILL
+    elsewhere.mkdir()
+    for end in ("", *along):
+        shutil.copy(beside(path, end), elsewhere)
+    if ".head" in along:
+        lacks = "8 were acknowledged"
+    else:
+        lacks = "the file beside it that says how much was acknowledged is missing or damaged"
+    is_refused(elsewhere / path.name, 8 if "-wal" in along else 0, lacks)
+    with Ledger.open(path) as ledger:
+        assert total(ledger) == 3
+
+
+@posix
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "head.Head.replace = kill",
+        "replace = head.Head.replace; head.Head.replace = lambda *a: (replace(*a), kill())",
+        "sqlite.SqliteStore._same_ledger = kill",
+        "sqlite.SqliteStore._settle = kill",
+        "settle = sqlite.SqliteStore._settle; sqlite.SqliteStore._settle = lambda *a: (settle(*a), kill())",
+        "begin = sqlite.SqliteStore._begin; sqlite.SqliteStore._begin = lambda *a: (begin(*a), kill())",
+    ],
+    ids=["before the head", "before the commit", "after it", "before the checkpoint", "after it", "in use"],
+)
+def test_a_kill_while_tables_are_made_leaves_a_place_to_begin_at(tmp_path: Path, moment: str) -> None:
+    path = tmp_path / "young.db"
+    assert first(path, f"{moment}\nLedger.open(sys.argv[1])") == -signal.SIGKILL
+    assert first(path, "found = Ledger.open(sys.argv[1])\nkill()") == -9
+    assert not bare(path), "who only reads has put the tables into the file, too"
+    assert first(path, MAKE) == -signal.SIGKILL
+    with Ledger.open(path) as ledger:
+        assert total(ledger) == 3
+        assert ledger.verify().ok
+
+
+@posix
+def test_a_power_cut_in_the_first_checkpoint_leaves_it_to_be_made_again(tmp_path: Path) -> None:
+    """Pages may reach the disk in any order: the file has its size, and no tables. The log is whole, flushed before."""
+    path = tmp_path / "young.db"
+    assert first(path, "sqlite.SqliteStore._settle = kill\nLedger.open(sys.argv[1])") == -signal.SIGKILL
+    os.truncate(path, 45056)
+    assert first(path, "found = Ledger.open(sys.argv[1])\nkill()") == -signal.SIGKILL
+    assert not bare(path)
+
+
+@posix
+def test_a_ledger_that_spent_with_all_tables_in_its_log_gets_them_into_the_file(tmp_path: Path) -> None:
+    """Made by code that did not see to that."""
+    path = tmp_path / "young.db"
+    assert first(path, f"{ANCIENT}\n{MAKE}") == -signal.SIGKILL
+    assert bare(path)
+    assert first(path, "found = Ledger.open(sys.argv[1])\nkill()") == -signal.SIGKILL
+    assert not bare(path)
+    for end in ("-wal", ".head"):
+        beside(path, end).unlink()
+    with pytest.raises(LedgerCorrupt, match="is missing or damaged"):
+        Ledger.open(path)
+
+
+@posix
+def test_a_ledger_of_version_0_1_with_all_tables_in_its_log_gets_a_head(tmp_path: Path) -> None:
+    path = tmp_path / "young.db"
+    older = """
+        ledger = Ledger.open(sys.argv[1])
+        spend(ledger.scope("data", budget=budget(1000)), 3)
+        ledger._store.transaction(lambda tx: tx.write("UPDATE inbounds_meta SET value = '2' WHERE name = 'schema'"))
+        kill()
+    """
+    assert first(path, ANCIENT + textwrap.dedent(older)) == -signal.SIGKILL
+    beside(path, ".head").unlink()
+    assert bare(path)
+    assert first(path, "sqlite.SqliteStore._same_ledger = kill\nLedger.open(sys.argv[1])") == -signal.SIGKILL
+    assert bare(path)
+    assert first(path, "found = Ledger.open(sys.argv[1])\nassert found.verify().ok\nkill()") == -signal.SIGKILL
+    assert not bare(path)
+    beside(path, ".head").unlink()
+    with pytest.raises(LedgerCorrupt, match="has 8 records, but the file beside it"):
+        Ledger.open(path)
+
+
+def test_who_reads_an_older_state_holds_a_new_ledger_up_and_no_other(path: Path, tmp_path: Path) -> None:
+    young = tmp_path / "young.db"
+    stranger = sqlite3.connect(young, isolation_level=None)
+    stranger.execute("PRAGMA journal_mode = WAL")
+    stranger.execute("BEGIN")
+    assert stranger.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+    begins = time.monotonic()
+    with pytest.raises(LedgerUnavailable, match=r"locked by another process for 0\.3 s"):
+        Ledger.open(young, timeout=0.3)
+    assert time.monotonic() - begins < 20
+    stranger.execute("ROLLBACK")
+    with Ledger.open(young, timeout=0.3) as ledger:
+        spend(ledger.scope("data", budget=budget(1000)))
+        stranger.execute("BEGIN")
+        stranger.execute("SELECT count(*) FROM inbounds_record").fetchone()
+        spend(ledger.scope("data"))
+        with Ledger.open(young, timeout=0.3) as again:
+            assert total(again) == 2
+    stranger.close()
+
+
+def test_a_checkpoint_that_fails_acknowledges_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(sqlite3.Connection):
+        def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+            if "wal_checkpoint" in sql:
+                raise sqlite3.OperationalError("database or disk is full")
+            return super().execute(sql, *values)
+
+    real = sqlite3.connect
+    with monkeypatch.context() as broken:
+        broken.setattr(sqlite3, "connect", lambda *args, **kwargs: real(*args, factory=Full, **kwargs))
+        with pytest.raises(LedgerUnavailable, match="disk is full"):
+            Ledger.open(tmp_path / "young.db")
+    with Ledger.open(tmp_path / "young.db", create=False) as ledger:
+        spend(ledger.scope("data", budget=budget(1000)))
+        assert ledger.verify().ok
+
+
+def test_the_head_of_a_fresh_ledger_does_not_fit_an_older_database(path: Path, tmp_path: Path) -> None:
+    """It tells of no records, and so it was not compared."""
+    Ledger.open(tmp_path / "fresh.db").close()
+    shutil.copy(beside(tmp_path / "fresh.db", ".head"), beside(path, ".head"))
+    is_refused(path, 8, "another one was here, of which 0 records were acknowledged")
+    with Ledger.open(tmp_path / "fresh.db") as fresh:
+        assert fresh.verify().ok
 
 
 # ---------------------------------------------------------------- older copies

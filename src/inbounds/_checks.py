@@ -37,7 +37,7 @@ def shown(value: object, most: int = 80) -> str:
     """A value in a message, cut where it is long."""
     try:
         text = repr(value)
-    except ValueError:  # an int of more digits than Python converts
+    except Exception:  # an int of more digits than Python converts, lists without end, a class of the caller's
         text = f"a {type(value).__name__} too long to show"
     return text if len(text) <= most else text[: most - 3] + "..."
 
@@ -66,7 +66,7 @@ def number(
         refuse(what, name, requirement, value, next_step, ParameterTypeError)
     try:
         x = plain(value)
-    except OverflowError:
+    except Exception:  # too large; or whatever a class of the caller's raises
         refuse(what, name, requirement, value, next_step)
     accepted = (
         (math.isfinite(x) or (not finite and math.isinf(x)))
@@ -148,7 +148,8 @@ def real_values(what: str, name: str, values: object, *, requirement: str, next_
     """Numbers of any shape as the exact numbers they are: see :func:`inbounds._exact.array`; unechoed."""
     found = _exact.array(values)
     if found is None:
-        refuse(what, name, requirement, f"{type(values).__name__}", next_step, ParameterTypeError)
+        step = _exact.advice(values) or next_step
+        refuse(what, name, requirement, f"{type(values).__name__}", step, ParameterTypeError)
     return found
 
 

@@ -6,8 +6,10 @@ where one of them is no float.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import mmap
+import re
 import sys
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -21,10 +23,13 @@ import numpy.typing as npt
 __all__ = [
     "FARTHEST",
     "LARGEST",
+    "PLACES",
     "WHOLE",
     "Number",
+    "advice",
     "array",
     "canonical",
+    "columns",
     "difference",
     "each",
     "exact",
@@ -44,6 +49,7 @@ WHOLE = 2**53
 #: Differences are no larger, so that they have squares; no scale is near it.
 FARTHEST = 1e150
 _FLOATS = {float, np.float16, np.float32, np.float64}
+_REALS = re.compile(r"[\w.]*(float|double)\w*(\[\w+\])?")  # names of types of floats, of any package
 _WHOLES = {int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])}
 #: What NumPy reads as numbers and is none: bytes, spans of time, values under a mask.
 _NONE = (
@@ -51,34 +57,76 @@ _NONE = (
     *(str, bytes, bytearray, memoryview, mmap.mmap),
 )
 LARGEST = sys.float_info.max  #: of all floats
+#: Decimals have no digit farther from their point: a few letters can stand for a number that no memory holds.
+PLACES = 100_000
+_DEEPEST = 64  # lists in lists that NumPy makes an array of
+#: The parts of a Fraction, whatever a derived class says of them.
+_PARTS = (Fraction.__dict__["_numerator"].__get__, Fraction.__dict__["_denominator"].__get__)
 
 
 def exact(value: object) -> Number | None:
     """A real number of any type; None for whatever is none: bools, strings and spans of time among it.
 
-    Floats and ints of a derived class are the numbers they hold, whatever its methods say.
+    Floats, ints, Decimals and Fractions of a derived class are the numbers they hold, whatever its methods say. A
+    Decimal with digits more than ``PLACES`` from its point is none.
     """
     kind = type(value)
     if issubclass(kind, float):
         return float.__float__(value)  # type: ignore[arg-type]
     if issubclass(kind, int) and kind is not bool:
         return _float_or(int.__int__(value))  # type: ignore[arg-type]
-    if isinstance(value, np.ndarray) and value.ndim == 0 and not isinstance(value, np.ma.MaskedArray):
-        item = value[()]
+    if issubclass(kind, np.ndarray) and not issubclass(kind, np.ma.MaskedArray):
+        item = np.asarray(value)[()]
         return None if isinstance(item, np.ndarray) else exact(item)
-    if issubclass(kind, _NONE) or not isinstance(value, Real | Decimal):
+    if issubclass(kind, _NONE):
         return None
-    if isinstance(value, Decimal) and value.is_nan():
+    if issubclass(kind, Decimal):
+        return _of_decimal(value)  # type: ignore[arg-type]
+    if issubclass(kind, Fraction):
+        return _of_fraction(value)
+    return _asked(value) if issubclass(kind, Real) else None
+
+
+def _of_decimal(value: Decimal) -> Number | None:
+    if Decimal.is_nan(value):
         return math.nan
-    if isinstance(value, Integral):
-        return _float_or(int(value))
-    if isinstance(value, Rational):
-        return _float_or(Fraction(int(value.numerator), int(value.denominator)))
+    if Decimal.is_infinite(value):
+        return -math.inf if Decimal.is_signed(value) else math.inf
+    return None if _is_far(value) else _float_or(Fraction(*Decimal.as_integer_ratio(value)))
+
+
+def _is_far(value: Decimal) -> bool:
+    """Whether it has its first or last digit more than ``PLACES`` from its point; infinite ones and NaN have none."""
+    if Decimal.is_zero(value) or not Decimal.is_finite(value):
+        return False
+    if abs(Decimal.adjusted(value)) > PLACES:
+        return True
+    last = Decimal.as_tuple(value).exponent
+    return not (isinstance(last, int) and abs(last) <= PLACES)
+
+
+def _of_fraction(value: object) -> Number | None:
     try:
-        return _float_or(Fraction(*value.as_integer_ratio()))  # type: ignore[union-attr]
-    except (OverflowError, ValueError):  # infinite, or NaN
-        return float(value)
-    except (AttributeError, TypeError):  # how it would be rounded is not known
+        over, under = (part(value) for part in _PARTS)
+    except AttributeError:  # one that was never made
+        return None
+    return _float_or(Fraction(over, under)) if type(over) is type(under) is int and under > 0 else None
+
+
+def _asked(value: Any) -> Number | None:
+    """The number that an object of another class says it is; None where it fails to, or rounds."""
+    try:
+        if isinstance(value, Integral):
+            return _float_or(int.__int__(int(value)))
+        if isinstance(value, Rational):
+            return _float_or(Fraction(int(value.numerator), int(value.denominator)))
+        try:
+            over, under = value.as_integer_ratio()
+        except (OverflowError, ValueError):  # infinite, or NaN
+            found = float(value)
+            return None if math.isfinite(found) else found
+        return _float_or(Fraction(over, under))
+    except Exception:  # whatever its methods raise
         return None
 
 
@@ -104,23 +152,17 @@ def nearest(x: Number) -> float:
 def array(values: object) -> Numbers | None:
     """Real numbers of any shape; None where anything else is among them.
 
-    Of float64 and of integers the array itself, not copied; all else as objects, or float64.
-    Masked arrays are none: what is under the mask is not for release, and what is not cannot be told apart.
+    Of float64 and of integers the array itself, not copied; all else as objects, or float64. Taken are numbers,
+    sequences, arrays whose values are all of one type, and tables column by column. Masked arrays are none: what is
+    under the mask is not for release, and what is not cannot be told apart.
     """
-    if _holds_none(values):
-        return None
     try:
-        if hasattr(values, "__array__"):
-            raw = np.asarray(values)
-        else:  # NumPy rounds whole numbers that stand beside floats, and asks objects for what float they are
-            raw = np.array(values, dtype=object)
-            kinds = set(map(type, raw.ravel().tolist()))
-            if kinds <= _FLOATS:
-                raw = np.asarray(values, dtype=np.float64)
-            elif kinds <= _WHOLES:
-                plain = np.asarray(values)
-                raw = plain if plain.dtype.kind in "iu" else raw
-    except (TypeError, ValueError):
+        raw = _raw(values)
+    except MemoryError:
+        raise
+    except Exception:  # whatever methods of the caller's classes raise; NumPy, where lists are not of one length
+        return None
+    if raw is None:
         return None
     if raw.dtype.kind == "f" and raw.dtype.itemsize > 8:
         raw = raw.astype(object)
@@ -132,16 +174,91 @@ def array(values: object) -> Numbers | None:
     return None if any(x is None for x in found) else _of(found).reshape(raw.shape)
 
 
-def _holds_none(values: object) -> bool:
-    """Whether this is no number to us, or a sequence with such a thing in it, that NumPy may take for numbers."""
-    if issubclass(type(values), _NONE):
-        return True
-    if not isinstance(values, Sequence) or isinstance(values, range):
-        return False
-    kinds = set(map(type, values))
-    if any(issubclass(kind, _NONE) for kind in kinds):
-        return True
-    return any(issubclass(kind, Sequence) for kind in kinds) and any(map(_holds_none, values))
+def _raw(values: Any) -> Numbers | None:
+    """As an array that NumPy did not have to round for: it does where whole numbers stand beside others."""
+    kind = type(values)
+    if issubclass(kind, _NONE):
+        return None
+    if issubclass(kind, np.ndarray | np.generic):
+        return np.asarray(values)
+    found = exact(values)
+    if found is not None:
+        return np.array(found, dtype=object)
+    table = columns(values)
+    if table is not None:
+        return _joined(table, len(values))
+    if hasattr(values, "__array__"):
+        return _of_one_type(values)
+    return _of_list(values) if isinstance(values, Sequence) else None
+
+
+def _of_list(values: Any) -> Numbers:
+    items = _listed(values, 0)
+    raw = np.array(items, dtype=object)
+    kinds = set(map(type, raw.ravel().tolist()))
+    if kinds <= _FLOATS:
+        return raw.astype(np.float64)
+    plain = np.asarray(items) if kinds <= _WHOLES else raw
+    return plain if plain.dtype.kind in "iu" else raw
+
+
+def _listed(values: Any, depth: int) -> list[Any]:
+    """A sequence as a list of numbers, of arrays of ours and of such lists: nothing that NumPy asks for what it is."""
+    if depth >= _DEEPEST:
+        raise TypeError
+    kind = type(values)
+    base = next((base for base in (list, tuple) if issubclass(kind, base)), None)
+    items = list(values) if base is None else list(base.__getitem__(values, slice(None)))
+    if set(map(type, items)) <= _FLOATS | _WHOLES:
+        return items
+    return [_item(item, depth) for item in items]
+
+
+def _item(value: Any, depth: int) -> Any:
+    found: Any = value if type(value) in _FLOATS else exact(value)
+    if found is None and isinstance(value, Sequence) and not issubclass(type(value), _NONE):
+        return _listed(value, depth + 1)
+    found = array(value) if found is None else found
+    if found is None:
+        raise TypeError
+    return found
+
+
+def columns(table: Any) -> list[Any] | None:
+    """The columns of a table, None of anything else."""
+    if hasattr(table, "iloc") and getattr(table, "ndim", 0) == 2:  # pandas
+        return [table.iloc[:, j] for j in range(table.shape[1])]
+    if hasattr(table, "get_columns"):  # Polars
+        return list(table.get_columns())
+    if hasattr(table, "itercolumns"):  # pyarrow
+        return list(table.itercolumns())
+    return None
+
+
+def _joined(table: list[Any], rows: int) -> Numbers | None:
+    """The table as rows. A table's own array has one type for all its columns, and rounds where they have several."""
+    found = [array(column) for column in table]
+    if any(x is None for x in found):
+        return None
+    if len({x.dtype for x in found if x is not None}) > 1:
+        found = [canonical(x).astype(object) for x in found if x is not None]
+    return np.stack(found, axis=-1) if found else np.empty((rows, 0))  # type: ignore[arg-type]
+
+
+def _of_one_type(values: Any) -> Numbers | None:
+    """An array of another package. What makes floats of anything but floats, as of whole numbers with gaps, rounds."""
+    kind = str(getattr(values, "dtype", getattr(values, "type", ""))).lower()
+    if not kind:
+        return None
+    try:
+        raw = np.asarray(values)
+    except Exception:  # a type that NumPy lacks
+        raw = None
+    if raw is not None and (raw.dtype.kind != "f" or _REALS.fullmatch(kind)):
+        return raw
+    if hasattr(values, "astype"):  # pandas, whose lists of categories are rounded
+        return np.asarray(values.astype(object))
+    return _of_list(values.to_list() if hasattr(values, "to_list") else values.to_pylist())
 
 
 def canonical(values: Numbers) -> Numbers:
@@ -152,6 +269,16 @@ def canonical(values: Numbers) -> Numbers:
             return floats
         return _of([exact(x) for x in values.ravel().tolist()]).reshape(values.shape)
     return values if values.dtype == object else np.asarray(values, dtype=np.float64)
+
+
+def advice(values: object) -> str:
+    """What to do where :func:`array` found no numbers; of what they are it tells a size at most."""
+    with contextlib.suppress(Exception):
+        if hasattr(values, "__array__") and columns(values) is None and not hasattr(values, "dtype"):
+            return "Pass a list, or an array of NumPy."
+        if any(issubclass(type(x), Decimal) and _is_far(x) for x in np.array(values, dtype=object).ravel().tolist()):
+            return f"A Decimal must have no digit more than {PLACES:,} places before or behind its point."
+    return ""
 
 
 def _of(found: list[Any]) -> Numbers:

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inbounds import _checks as check
+from inbounds import _exact
 from inbounds._checks import FloatArray
 from inbounds.errors import ParameterTypeError
 
@@ -44,7 +45,7 @@ def features(what: str, X: Any, declared: int | None) -> FloatArray:
         check.refuse(
             what, "X", "dense; sparse input is not supported", _kind(X), "Pass X.toarray().", ParameterTypeError
         )
-    columns = _columns(X)
+    columns = _exact.columns(X)
     if columns is not None:
         return np.column_stack([_numbers(cells(c)) for c in columns]) if columns else np.empty((len(X), 0))
     if _is_list(X) or (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object):
@@ -58,6 +59,7 @@ def features(what: str, X: Any, declared: int | None) -> FloatArray:
             )
         return _rows(X, declared)
     array = _plain(X)
+    _refuse_narrow(what, "X", X.dtype if isinstance(X, np.ndarray) else array.dtype)
     if array.ndim != 2:
         check.refuse(what, "X", "of two dimensions, rows and columns", f"{array.ndim}", "Reshape your data.")
     return _numbers(array)
@@ -65,9 +67,11 @@ def features(what: str, X: Any, declared: int | None) -> FloatArray:
 
 def column(what: str, y: Any) -> tuple[Cells, bool]:
     """The cells of y, one per row, and whether y was a table or an array of one column."""
-    columns = _columns(y)
+    columns = _exact.columns(y)
     if columns is None:
         array = cells(y)
+        if isinstance(y, np.ndarray):
+            _refuse_narrow(what, "y", y.dtype)
         columns = [array] if array.ndim == 1 else list(array.T) if array.ndim == 2 else []
         wide = array.ndim == 2
     else:
@@ -75,6 +79,16 @@ def column(what: str, y: Any) -> tuple[Cells, bool]:
     if len(columns) != 1:
         check.refuse(what, "y", "one label per row", _kind(y), "Pass one column.")
     return cells(columns[0]), wide
+
+
+def _refuse_narrow(what: str, name: str, dtype: np.dtype[Any]) -> None:
+    """One row with a text makes NumPy write all numbers of an array as texts, with as many digits as their type needs.
+
+    Read again, those of 64 bits are the same, and those of fewer are others: 0.1 in 16 bits is 0.0999755859375.
+    """
+    if dtype.kind in "fc" and dtype.itemsize < (8 if dtype.kind == "f" else 16):
+        step = f"Pass {name}.astype(numpy.float64), and before rows are put together."
+        check.refuse(what, name, "of floats of 64 bits", dtype.name, step, ParameterTypeError)
 
 
 def labels(cells: Cells) -> Sequence[Key | None]:
@@ -130,17 +144,6 @@ def cells(column: Any) -> Cells:
             return _missing(len(column))
         return _objects(column.to_list())
     return _plain(column)
-
-
-def _columns(table: Any) -> list[Any] | None:
-    """The columns of a table, None of anything else."""
-    if hasattr(table, "iloc") and getattr(table, "ndim", 0) == 2:  # pandas
-        return [table.iloc[:, j] for j in range(table.shape[1])]
-    if hasattr(table, "get_columns"):  # Polars
-        return list(table.get_columns())
-    if hasattr(table, "itercolumns"):  # pyarrow
-        return list(table.itercolumns())
-    return None
 
 
 def _arrow(column: Any) -> Cells:

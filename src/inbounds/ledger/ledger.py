@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from inbounds import _checks as check
 from inbounds.accounting import Budget
@@ -98,6 +98,12 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({self.place if self.durable else 'in memory: lost when this process ends'})"
+
+    def __reduce__(self) -> NoReturn:
+        raise ParameterTypeError(
+            "Ledger: a ledger must be opened where it is used; it cannot be pickled or copied. Open it again there, as "
+            "ib.Ledger.open(path)."
+        )
 
     def close(self) -> None:
         """Close files and connections. What was recorded stays; a ledger in memory is gone."""

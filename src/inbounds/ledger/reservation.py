@@ -7,10 +7,10 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from inbounds.accounting import add, in_words
-from inbounds.errors import LedgerConflict, LedgerError, LedgerUnavailable
+from inbounds.errors import LedgerConflict, LedgerError, LedgerUnavailable, ParameterTypeError
 from inbounds.ledger.chain import Level, locked, shown
 from inbounds.ledger.record import checked_json
 from inbounds.ledger.store import Transaction
@@ -45,6 +45,11 @@ class Reservation:
 
     def __repr__(self) -> str:
         return f"Reservation({self.id}, {self._state}, {shown(self._levels[-1].path)})"
+
+    def __reduce__(self) -> NoReturn:  # a copy would be in a state of its own: one touched, the other one voided
+        raise ParameterTypeError(
+            "Reservation: a reservation is one; it cannot be pickled or copied. Commit its answer where it was made."
+        )
 
     @property
     def state(self) -> str:

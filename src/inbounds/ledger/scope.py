@@ -8,7 +8,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from inbounds import _checks as check
 from inbounds.accounting import Budget, add
@@ -65,6 +65,12 @@ class Scope:
     def __repr__(self) -> str:
         renews = f", renews every {self.renews}" if self.renews else ""
         return f"Scope({shown(self.path)}, {self.budget!r}{renews}, {self._ledger!r})"
+
+    def __reduce__(self) -> NoReturn:
+        raise ParameterTypeError(
+            "Scope: a scope belongs to a ledger that is open; it cannot be pickled or copied. Open its ledger again "
+            "there, as ib.Ledger.open(path).scope(name)."
+        )
 
     # ---------------------------------------------------------------- spending
 

@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 MEMORY = ":memory:"
 _PATIENCE = 0.05  # seconds SQLite itself waits for a lock before we look at the deadline
+_INTERVAL = 0.001  # seconds between two tries where SQLite does not wait itself
 _LEAVING = 1.0  # seconds that a connection at most waits to be closed in turn
 _ACKNOWLEDGED = "{} were acknowledged"
 
@@ -69,10 +70,12 @@ class _Transaction(Transaction):
         told = self._told
         if told is None:
             return "the file beside it that says how much was acknowledged is missing or damaged"
-        if told.count == 0:
+        if not told.ledger:  # in memory
             return ""
         if told.ledger != self._ledger:
             return f"another one was here, of which {told.count} records were acknowledged"
+        if told.count == 0:
+            return ""
         found = self.rows("SELECT hash FROM inbounds_record WHERE rowid = ?", told.count)
         if not found:
             return _ACKNOWLEDGED.format(told.count)
@@ -230,7 +233,8 @@ class SqliteStore(Store):
             told = self._told()  # and nobody else can add to it now
             tx = _Transaction(connection, self.clock, told, (self._meta(connection) or {}).get("ledger"))
             seen = tx.seen() if version else Mark()
-            lost = "" if told is None and (version < HEADED or not seen.count) else tx.lost()
+            young = version < HEADED and (told is None or not (told.count or seen.count))  # it needs no head yet
+            lost = "" if young else tx.lost()
             counted = tx.rows("SELECT sum(seq) FROM inbounds_scope")[0][0] if version else 0
             if counted != seen.count:  # where an older copy lies under a newer log some pages are old and some are new
                 raise LedgerRolledBack(
@@ -256,6 +260,8 @@ class SqliteStore(Store):
                     self._head.replace(replace(seen, ledger=meta["ledger"]))
             connection.execute("COMMIT")
             self._same_ledger(meta)
+            if log is not None and (version < HEADED or lost or not (told and told.count) or self._bare(connection)):
+                self._settle(connection, deadline)  # nothing was told yet, or by one that left out this step
             if log is not None and lost:  # it is let go of only when the record that says so is on the disk
                 log.renew()
                 self._head.replace(replace(tx.seen(), ledger=meta["ledger"]))
@@ -269,6 +275,18 @@ class SqliteStore(Store):
         if log is not None:
             _logs.add(log)
         self._connection, self._log = connection, log
+
+    def _bare(self, connection: sqlite3.Connection) -> bool:
+        """Whether all tables are in the log: the file itself is the one page that was made first."""
+        ((page,),) = connection.execute("PRAGMA page_size")
+        return os.stat(self._path).st_size <= int(page)
+
+    def _settle(self, connection: sqlite3.Connection, deadline: float) -> None:
+        """Put the tables into the file itself. Else it would be an empty place, and a fresh budget, without its log."""
+        while connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()[0]:  # others read or write
+            if time.monotonic() > deadline:
+                raise self._locked()
+            time.sleep(_INTERVAL)
 
     def _told(self) -> Mark | None:
         """What is kept of what was told; in memory nothing has to be."""

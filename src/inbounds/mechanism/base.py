@@ -134,8 +134,9 @@ class Mechanism:
         ----------
         value : number or array
             The true answer, inside the domain; for a Box the last axis holds the coordinates. Floats, integers of any
-            size, fractions, decimals and NumPy's numbers enter as the exact numbers they are. Masked arrays, spans of
-            time and bytes are refused.
+            size, fractions, decimals and NumPy's numbers enter as the exact numbers they are, and so do the columns of
+            a table. Masked arrays, spans of time and bytes are refused, and decimals with digits more than 100,000
+            places before or behind their point.
         clip : bool
             Move a true answer outside the domain to its nearest end first. Refused on spans with holes, where that
             can move near answers apart.
