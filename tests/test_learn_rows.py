@@ -623,30 +623,28 @@ def test_what_holds_the_rows_may_be_refused(X: Any, y: Any, named: str) -> None:
     assert true == [], "nothing was spent"
 
 
-@pytest.mark.parametrize("kind", [np.float16, np.float32, np.complex64])
-def test_arrays_of_narrow_floats_are_refused(kind: Any) -> None:
+def test_arrays_of_narrow_floats_are_refused() -> None:
     """NumPy writes 0.0999755859375 as 0.1 once a text is in the array: one row moved all others."""
-    narrow: Any = np.array([[0.1, -0.25]] * 4, dtype=kind)
+    narrow: Any = np.array([[0.1, -0.25]] * 4, dtype=np.float16)
     for X, y, named in [
         (narrow, LABELS, "X"),
         (np.ma.array(narrow), LABELS, "X"),
-        (ROWS, np.array(LABELS, dtype=kind), "y"),
+        (ROWS, np.array(LABELS, dtype=np.float16), "y"),
     ]:
         (error, *_), true = told(X, y)
         assert error == (
             ib.ParameterTypeError,
-            f"GaussianNB: {named} must be of floats of 64 bits; got {np.dtype(kind).name!r}. Pass "
+            f"GaussianNB: {named} must be of floats of more than 16 bits; got 'float16'. Pass "
             f"{named}.astype(numpy.float64), and before rows are put together.",
         )
         assert true == []
-    if kind is not np.complex64:
-        wide = narrow.astype(np.float64)
-        for odd in (["odd", "odd"], [None, None]):
-            assert_same(told(np.concatenate([wide, [odd]]), [*LABELS, 1]), told(wide, LABELS))
-        column = pd.Series(narrow[:, 0])  # pandas makes objects of a column with a text, which round nothing
-        longer = pd.concat([column, pd.Series(["odd"])], ignore_index=True)
-        assert_same(told(table(longer), [*LABELS, 1]), told(table(column), LABELS))
-        assert_same(told(list(narrow), LABELS), told(wide, LABELS))
+    wide = narrow.astype(np.float64)
+    for odd in (["odd", "odd"], [None, None]):
+        assert_same(told(np.concatenate([wide, [odd]]), [*LABELS, 1]), told(wide, LABELS))
+    column = pd.Series(narrow[:, 0])  # pandas makes objects of a column with a text, which round nothing
+    longer = pd.concat([column, pd.Series(["odd"])], ignore_index=True)
+    assert_same(told(table(longer), [*LABELS, 1]), told(table(column), LABELS))
+    assert_same(told(list(narrow), LABELS), told(wide, LABELS))
 
 
 def test_a_column_of_labels_is_taken_with_a_warning() -> None:

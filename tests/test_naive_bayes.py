@@ -540,8 +540,7 @@ CANNOT_PASS = {
     "check_estimators_empty_data_messages": "no rows are one row less than one: an error would tell",
     "check_dtype_object": "a cell that is no number makes its row missing: an error would tell",
     "check_complex_data": "so does a complex number; one of them makes all of an array complex",
-    "check_estimators_dtypes": "floats of 32 bits next to a text are written with too few digits by NumPy",
-    "check_classifiers_train": "a list of rows needs bounds per feature: its rows are secret; and 32 bits",
+    "check_classifiers_train": "a list of rows needs bounds per feature: its rows are secret, and so is their length",
     "check_supervised_y_2d": "compares the predictions of two fits",
     "check_classifier_data_not_an_array": "compares the predictions of two fits",
 }
@@ -554,7 +553,7 @@ def test_scikit_learn_accepts_it(neighbours: str) -> None:
     status = Counter(r["status"] for r in found)
     assert [r["check_name"] for r in found if r["status"] == "failed"] == []
     assert {r["check_name"] for r in found if r["status"] == "xfail"} <= set(CANNOT_PASS)
-    assert status["passed"] >= 40
+    assert status["passed"] > 40
 
 
 def test_noise_is_the_only_reason_for_what_it_cannot_pass(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -563,15 +562,9 @@ def test_noise_is_the_only_reason_for_what_it_cannot_pass(monkeypatch: pytest.Mo
     tell = [name for name, why in CANNOT_PASS.items() if not why.startswith("compares") and "fresh" not in why]
     assert sorted({r["check_name"] for r in found if r["status"] == "failed"}) == sorted(tell)
     features = rows.features
-
-    def wide(X: Any) -> Any:
-        X = np.array(X) if type(X) is list else X
-        return X.astype(np.float64) if isinstance(X, np.ndarray) and X.dtype == np.float32 else X
-
-    monkeypatch.setattr(rows, "features", lambda what, X, n: features(what, wide(X), n))
+    monkeypatch.setattr(rows, "features", lambda what, X, n: features(what, np.array(X) if type(X) is list else X, n))
     found = check_estimator(GaussianNB(bounds=(-10, 10)), on_skip=None, on_fail=None)
     tell.remove("check_classifiers_train")
-    tell.remove("check_estimators_dtypes")
     assert sorted(r["check_name"] for r in found if r["status"] == "failed") == sorted(tell)
 
 
