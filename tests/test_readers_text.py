@@ -736,7 +736,7 @@ def test_a_text_that_nothing_closes_is_passed_once(file: Any, end: bytes) -> Non
 
 @pytest.mark.parametrize("line", [b'a","b', b'x"y,"z', b'",",', b'",', b'"', b'","', b'1,2,3,"', b'"""', b'"a""'])
 def test_lines_that_each_look_far_ahead_are_read_in_linear_time(file: Any, line: bytes) -> None:
-    """Some of these begin a record in quotes that the next line continues; if each went to the end, it would take days."""
+    """Some begin a record in quotes that the next line continues: if each went to the end, it would take days."""
     found = rows_of(CSV([file(b"a,b\n1,2\n\n" + (line + b"\n") * (2**20 // len(line)) + b"\n3,4\n")]), ["b"])
     assert found[0] == [b"2"]
     assert len(found) > 2**16

@@ -16,7 +16,7 @@ import numpy as np
 
 from inbounds import _checks as check
 from inbounds.errors import ParameterError
-from inbounds.tables.kinds import extra
+from inbounds.tables.kinds import LONGEST, extra
 from inbounds.tables.readers.base import Field, Reader
 from inbounds.tables.readers.parquet import Parquet, own
 from inbounds.tables.readers.versions import admitted
@@ -24,6 +24,7 @@ from inbounds.tables.readers.versions import admitted
 __all__ = ["Arrow", "Pandas", "Polars", "lazy", "unique"]
 
 _ROWS = 2**17  # of a batch
+_FEW = 2**10  # where many rows may refer to one object of Python, of which each gets a copy
 
 
 def unique(names: Sequence[Any]) -> list[str]:
@@ -161,14 +162,17 @@ class Pandas:
         self._columns = {name: _column(frame[name], given.get(name)) for name in names}
         self.fields: Mapping[str, Field] = {name: field for name, (field, _) in self._columns.items()}
         objects = [name for name, dtype in zip(names, frame.dtypes, strict=True) if _objects(dtype)]
+        self._objects = {name for name in names if _copied(frame[name].dtype)}
         self.notes: tuple[str, ...] = admitted("pandas") + _of_objects([n for n in objects if n not in given], objects)
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         arrow = extra("pyarrow")
-        for start in range(0, len(self._frame), _ROWS):
-            part = self._frame.iloc[start : start + _ROWS]
-            arrays = [_whole(self._columns[name][1](part[name])) for name in columns]
-            yield arrow.RecordBatch.from_arrays(arrays, names=[f"r{i}" for i in range(len(columns))])
+        rows = _FEW if any(name in self._objects for name in columns) else _ROWS
+        names = [f"r{i}" for i in range(len(columns))]
+        for start in range(0, len(self._frame), rows):
+            part = self._frame.iloc[start : start + rows]
+            # In chunks as they are: two dictionaries cannot become one if one has null among its values.
+            yield from arrow.table([self._columns[name][1](part[name]) for name in columns], names).to_batches()
 
     def ready(self) -> None:
         """A frame is at hand as long as it is held."""
@@ -185,6 +189,11 @@ def _of_objects(untold: Sequence[str], objects: Sequence[str]) -> tuple[str, ...
     return (
         ("columns of Python objects hold what types says; values of other sorts count as missing",) if objects else ()
     )
+
+
+def _copied(dtype: Any) -> bool:
+    """Whether a column holds objects of Python, which rows may share."""
+    return _objects(dtype) or getattr(dtype, "storage", "pyarrow") != "pyarrow"
 
 
 def _objects(dtype: Any) -> bool:
@@ -231,13 +240,13 @@ def _times(values: Any, kind: Any) -> Any:
 
 
 def _whole(array: Any) -> Any:
-    """One array, of a type that can address all of it."""
+    """One array, of a type that can address all of it; values themselves in the place of a dictionary."""
     arrow = extra("pyarrow")
+    if arrow.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
     large = {arrow.string(): arrow.large_string(), arrow.binary(): arrow.large_binary()}
     if array.type in large:
         array = array.cast(large[array.type])
-    if arrow.types.is_dictionary(array.type):  # chunks may have more categories together than each can count
-        array = array.cast(arrow.dictionary(arrow.int32(), array.type.value_type))
     return array.combine_chunks() if isinstance(array, arrow.ChunkedArray) else array
 
 
@@ -249,7 +258,7 @@ def _categories(column: Any, declared: str | None) -> tuple[Field, Callable[[Any
     def taken(part: Any) -> Any:
         values = _whole(convert(pandas.Series(part.cat.categories)))
         codes = part.cat.codes.to_numpy()
-        return values.take(arrow.array(codes, mask=codes < 0))
+        return arrow.DictionaryArray.from_arrays(arrow.array(codes, mask=codes < 0), values)
 
     return field, taken
 
@@ -268,7 +277,9 @@ def _is(value: object, kind: type) -> bool:
 def _text(value: Any) -> bytes | None:
     if type(value) is uuid.UUID and type(value.int) is int:  # as databases give ids
         return uuid.UUID.__str__(value).encode()
-    return str.encode(value, "utf-8", "surrogatepass") if _is(value, str) else None
+    if not _is(value, str) or str.__len__(value) > LONGEST:  # the bytes of which are more
+        return None
+    return str.encode(value, "utf-8", "surrogatepass")
 
 
 def _total(write: Callable[[Any], bytes | None]) -> Callable[[Any], bytes | None]:
