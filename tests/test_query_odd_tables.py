@@ -13,6 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import ibis
 import numpy as np
 import pandas as pd
@@ -375,3 +376,43 @@ def test_caps_are_suggested_only_where_there_are_enough_units() -> None:
         asked(rows).count_units(epsilon=400).value
         == Request({"n": Units()}, unit="u").run(Source.open(rows))["n"][0][0]
     )
+
+
+# ---------------------------------------------------------------- columns that files and paths both say
+
+
+WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
+    "Polars": lambda frame, path: frame.write_parquet(path, partition_by="year", mkdir=True),
+    "DuckDB": lambda frame, path: duckdb.from_arrow(frame.to_arrow()).query(
+        "rows", f"COPY rows TO '{path}' (FORMAT parquet, PARTITION_BY (year), WRITE_PARTITION_COLUMNS)"
+    ),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_column_that_paths_say_too_is_that_of_the_files(writer: str, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"u": range(100), "year": [2023] * 40 + [2024] * 60, "site": ["a", "b"] * 50})
+    folder = tmp_path / "visits"
+    WRITERS[writer](frame, folder)
+    files = sorted(map(str, folder.glob("*/*.parquet")))
+    for source in (str(folder), str(folder / "*" / "*.parquet"), files):
+        data = asked(source)
+        assert data.schema["year"] == Kind.INTEGER
+        assert data.where(col("year") == 2023).count_units(epsilon=400).value == 40
+        with pytest.raises(ParameterError, match=r"types must be left out but for parts of paths.*'year'"):
+            asked(source, types={"year": "text"})
+    # A file that has neither is null there; one that has the column in its path only is not the same column.
+    pq.write_table(pa.table({"u": [100]}), folder / "more.parquet")
+    assert asked(str(folder)).where(col("year").is_null()).count_units(epsilon=400).value == 1
+    (folder / "year=2025").mkdir()
+    pq.write_table(pa.table({"u": [101]}), folder / "year=2025" / "a.parquet")
+    with pytest.raises(ParameterError, match=r"files that all have the columns which their paths say too.*'year'"):
+        asked(str(folder))
+
+
+def test_a_data_set_of_arrow_whose_folders_say_a_column_of_the_files(tmp_path: Path) -> None:
+    for site, visits in ("a", 3), ("b", 5):
+        (tmp_path / f"site={site}").mkdir()
+        pq.write_table(pa.table({"u": range(visits), "site": [site] * visits}), tmp_path / f"site={site}" / "a.parquet")
+    data = asked(pa.dataset.dataset(tmp_path, partitioning="hive"))
+    assert data.where(col("site") == "b").count_units(epsilon=400).value == 5

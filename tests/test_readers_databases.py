@@ -1123,3 +1123,37 @@ def test_a_temporary_table_of_sqlite_that_hides_a_stored_one_is_refused(tmp_path
         backend.con.execute(f"DROP {made.split()[2]} temp.visits")
     backend.con.execute("CREATE TEMP TABLE other (u INTEGER)")
     refused(lambda: on_ibis.look_through(backend.table("other")), "other connections see", "temporary")
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        [{"U": [1, 1, 1], "u": [1, 2, 3], "u_1": [7, 7, 7]}],
+        [{"U": [1, 2, 3], "v": [1, 2, 3]}, {"u": [4, 5, 6], "v": [1, 2, 3]}],
+    ],
+)
+def test_columns_of_parquet_that_duckdb_takes_for_one_are_refused(columns: list[Any], tmp_path: Path) -> None:
+    """DuckDB calls the second one u_1, which is another column of the file, or takes it for the first one."""
+    for i, column in enumerate(columns):
+        pq.write_table(pa.table(column), tmp_path / f"{i}.parquet")
+    with duckdb.connect() as connection:
+        for options in ("", ", union_by_name = true"):
+            relation = connection.sql(f"FROM read_parquet('{tmp_path}/*.parquet'{options})")
+            connection.execute(f"CREATE OR REPLACE VIEW v AS FROM read_parquet('{tmp_path}/*.parquet'{options})")
+            for given in (relation, relation.select(relation.columns[1]), connection.view("v")):
+                refused(lambda given=given: look_through(given), "more than capitals", "'U', 'u'", "pass the paths")
+    assert {"U", "u"} <= set(Source.open(str(tmp_path / "*.parquet")).schema)
+
+
+def test_a_folder_and_a_column_that_differ_in_capitals_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "Ward=1").mkdir()
+    pq.write_table(pa.table({"ward": [1, 2]}), tmp_path / "Ward=1" / "a.parquet")
+    with duckdb.connect() as connection:
+        refused(lambda: look_through(connection.read_parquet(f"{tmp_path}/*/*.parquet")), "'Ward', 'ward'")
+
+
+def test_a_lazy_frame_of_polars_tells_capitals_apart(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"U": [1, 1, 1], "u": [1, 2, 3], "u_1": [7, 7, 7]}), tmp_path / "a.parquet")
+    frame = pl.scan_parquet(tmp_path / "a.parquet")
+    for name in ("U", "u", "u_1"):
+        assert values(Source.open(frame).engine._reader, name) == frame.collect()[name].to_list()  # type: ignore[attr-defined]

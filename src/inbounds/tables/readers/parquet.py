@@ -24,7 +24,8 @@ class Parquet:
     """Files of Parquet as one table, read by Arrow: whole columns, and parts left out by whole numbers and days only.
 
     Columns that a file lacks are null there. Columns whose types differ between files are whole numbers or numbers,
-    which become the widest of them. Parts of a path like ``year=2024`` are columns of text.
+    which become the widest of them. Parts of a path like ``year=2024`` are columns of text, but where the files have
+    these columns themselves.
     """
 
     notes: tuple[str, ...] = ()
@@ -73,15 +74,18 @@ class Parquet:
     def _begin(
         self, parts: list[Any], of_path: list[dict[str, bytes | None]], types: Mapping[str, str], what: str
     ) -> None:
-        self.what, self._of_path = what, of_path
+        self.what = what
         self._found = [_state(part.path) for part in parts]
         self._fragments = [_plain(part) for part in parts]
         self._schemas = [self._schema(part) for part in self._fragments]
-        partitions = {name: types.get(name, "text") for keys in of_path for name in keys}
-        both = sorted({name for schema in self._schemas for name in schema} & set(partitions))
-        if both:
-            step = "Rename the folder or the column: which of the two counts would not be known."
-            check.refuse("Source", "table", "files whose columns are not also in their paths", both, step)
+        stored = {name for schema in self._schemas for name in schema}
+        said = {n for keys, schema in zip(of_path, self._schemas, strict=True) for n in keys if n not in schema}
+        if both := sorted(stored & said):
+            needs = "files that all have the columns which their paths say too, or none of them"
+            check.refuse("Source", "table", needs, both, "Write the files anew, or rename the folders.")
+        # What a file itself says counts, and its path is not looked at: writers that say a thing twice say the same.
+        self._of_path = [{name: value for name, value in keys.items() if name not in stored} for keys in of_path]
+        partitions = {name: types.get(name, "text") for keys in self._of_path for name in keys}
         wrong = {name: declared for name, declared in types.items() if name not in partitions}
         if wrong:
             check.refuse("Source", "types", "left out but for parts of paths: files know their types", wrong, "")
