@@ -8,11 +8,13 @@ import functools
 import operator
 import pickle
 import random
+import zoneinfo
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import dateutil.tz
 import duckdb
 import ibis
 import numpy as np
@@ -167,6 +169,45 @@ def test_names_with_the_character_0_are_refused(tmp_path: Path) -> None:
     for source in as_everything(frame, tmp_path / "t.parquet"):
         with pytest.raises(ParameterError, match="Rename columns"):
             Source.open(source)
+
+
+class Asking(type):
+    """A type of types that tells when it is asked for anything."""
+
+    asked: list[str]
+
+    def __getattribute__(cls, name: str) -> Any:
+        raise SystemExit(f"asked for {name}")
+
+    __hash__ = __eq__ = __instancecheck__ = __subclasscheck__ = lambda *_: (_ for _ in ()).throw(SystemExit("asked"))  # type: ignore[assignment]
+
+
+def strangers() -> list[Any]:
+    """Objects of types that end the process when they are asked, and a time with a zone of such a type."""
+    plain, zone = Asking("Plain", (), {}), Asking("Zone", (dt.tzinfo,), {"utcoffset": lambda *_: dt.timedelta(0)})
+    return [type.__call__(plain), dt.datetime(2024, 1, 1).replace(tzinfo=type.__call__(zone))]
+
+
+@pytest.mark.parametrize("declared", ["text", "integer", "wide", "number", "boolean", "date", "time"])
+def test_no_code_of_a_strangers_type_runs(declared: str) -> None:
+    for stranger in strangers():
+        column = np.empty(2, dtype=object)
+        column[0], column[1] = stranger, None
+        frame = pd.DataFrame({"u": [1, 2]})
+        frame["v"] = pd.Series(column, dtype=object)
+        found = Request({"n": Rows()}, unit="u", rows=1, where=col("v").is_null())
+        assert found.run(Source.open(frame, types={"v": declared}), salt=b"s")["n"][0] == (2,)
+
+
+def test_zones_whose_code_is_known_have_times() -> None:
+    winter = dt.datetime(2024, 1, 1, 12)
+    zones = [dt.UTC, dt.timezone(dt.timedelta(hours=1)), zoneinfo.ZoneInfo("Europe/Paris")]
+    zones += [dateutil.tz.tzutc(), dateutil.tz.tzoffset(None, 3600), dateutil.tz.gettz("Europe/Paris")]
+    for zone, hour in zip(zones, [12, 11, 11, 12, 11, 11], strict=True):
+        for time in winter.replace(tzinfo=zone), pd.Timestamp(winter).tz_localize(zone):
+            frame = pd.DataFrame({"u": [1], "t": pd.Series([time], dtype=object)})
+            request = Request({"n": Rows()}, unit="u", rows=1, where=col("t") == winter.replace(hour=hour))
+            assert request.run(Source.open(frame, types={"t": "time"}), salt=b"s")["n"][0] == (1,)
 
 
 #: Python objects, what the column is declared to hold, and how many rows then have a value.

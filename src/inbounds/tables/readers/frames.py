@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import os
 import re
+import sys
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -267,7 +268,36 @@ def _categories(column: Any, declared: str | None) -> tuple[Field, Callable[[Any
 
 # Only of types whose code is known: what a class of the caller's does when it is asked for its value could be anything.
 
-_ZONES = ("datetime", "zoneinfo", "pytz", "dateutil")
+# And a type is told by which it is, never by what it says or by its hash: its own type could be a stranger's, too.
+
+#: Those of NumPy's numbers, a time that has passed not being one.
+_NUMPY = tuple(
+    {kind for kind in np.sctypeDict.values() if issubclass(kind, np.integer | np.floating)} - {np.timedelta64}
+)
+#: Modules with types of zones. Those of pytz are made for each zone, of one of two types.
+_ZONES = {
+    "zoneinfo": ("ZoneInfo",),
+    "dateutil.tz": ("tzutc", "tzoffset", "tzlocal", "tzfile", "tzrange", "tzstr"),
+    "pytz": ("_FixedOffset",),
+    "pytz.tzinfo": ("StaticTzInfo", "DstTzInfo"),
+}
+_OF_PYTZ = {"zone", "_utcoffset", "_tzname", "_utc_transition_times", "_transition_info", "__module__", "__doc__"}
+
+
+def _one_of(kind: type, kinds: Sequence[Any]) -> bool:
+    return any(kind is known for known in kinds)
+
+
+def _known_zone(zone: Any) -> bool:
+    """Whether a zone is of a type whose code is known; modules that nobody has imported have made none."""
+    kind = type(zone)
+    loaded = [(sys.modules[name], types) for name, types in _ZONES.items() if name in sys.modules]
+    known = [getattr(module, name, None) for module, types in loaded for name in types]
+    pytz = sys.modules.get("pytz")
+    if kind is type(None) or kind is dt.timezone or _one_of(kind, known) or (pytz and kind is type(pytz.UTC)):
+        return True
+    # Made by pytz and by nobody else: with data, and no code.
+    return type(kind) is type and _one_of(kind.__base__ or object, known) and kind.__dict__.keys() <= _OF_PYTZ
 
 
 def _is(value: object, kind: type) -> bool:
@@ -297,7 +327,7 @@ def _total(write: Callable[[Any], bytes | None]) -> Callable[[Any], bytes | None
 
 @_total
 def _number(value: Any) -> bytes | None:
-    if type(value).__module__ == "numpy" and isinstance(value, np.integer | np.floating):
+    if not _is(value, int) and not _is(value, str) and _one_of(type(value), _NUMPY):
         value = value.item()
     if type(value) is np.longdouble:
         value = float(value)
@@ -330,8 +360,7 @@ def _time(value: Any) -> bytes | None:
     if type(value) is dt.date:
         return value.isoformat().encode()
     if (kind := type(value)) is dt.datetime or kind is extra("pandas").Timestamp:
-        known = value.tzinfo is None or type(value.tzinfo).__module__.split(".")[0] in _ZONES
-        return value.isoformat().encode() if known else None
+        return value.isoformat().encode() if _known_zone(value.tzinfo) else None
     return _text(value)
 
 
