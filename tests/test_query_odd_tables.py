@@ -457,3 +457,25 @@ def test_a_data_set_of_arrow_whose_folders_say_a_column_of_the_files(tmp_path: P
         pq.write_table(pa.table({"u": range(visits), "site": [site] * visits}), tmp_path / f"site={site}" / "a.parquet")
     data = asked(pa.dataset.dataset(tmp_path, partitioning="hive"))
     assert data.where(col("site") == "b").count_units(epsilon=400).value == 5
+
+
+def test_a_data_set_of_tables_is_refused_by_name() -> None:
+    table = pa.table({"u": [1]})
+    union = pa.dataset.dataset([pa.dataset.dataset(table), pa.dataset.dataset(table)])
+    with pytest.raises(ParameterError, match=r"a data set of files, or of one table in memory; .*concat_tables"):
+        Source.open(union)
+
+
+@pytest.mark.parametrize("keys", [[2**64 - 1, 3], [3, 4], None])
+def test_groups_of_wide_whole_numbers_are_text_in_frames(keys: list[int] | None) -> None:
+    """Whichever groups there are: what a column of an answer is does not depend on who is there."""
+    table = pa.table({"u": range(200), "g": pa.array([2**64 - 1, 3] * 100, pa.uint64())})
+    groups = asked(table, budget=ib.Budget(epsilon=1e6, delta=0.1)).group_by("g", keys=keys)
+    found = groups.count_units(epsilon=400, **({} if keys else {"delta": 1e-6}))
+    assert isinstance(found, Results)
+    frame, arrow = found.to_polars(), found.to_arrow()
+    assert frame.schema["g"] == pl.String
+    assert arrow.schema.field("g").type == pa.string()
+    assert sorted(frame["g"]) == sorted(arrow["g"].to_pylist()) == sorted(map(str, keys or [2**64 - 1, 3]))
+    given = asked(pa.table({"u": range(200), "g": [3] * 200})).group_by("g", keys=[3, 2**70])
+    assert given.count_units(epsilon=400).to_arrow()["g"].to_pylist() == ["3", str(2**70)]

@@ -46,8 +46,11 @@ class Parquet:
         """The files of a data set of Arrow."""
         self, datasets = cls.__new__(cls), extra("pyarrow.dataset")
         parts = list(found.get_fragments())
+        if not all(hasattr(part, "path") for part in parts):
+            step = "Put them together as one table: pyarrow.concat_tables."
+            check.refuse("Source", "table", "a data set of files, or of one table in memory", "one of tables", step)
         kinds = sorted({type(part.format).__name__.removesuffix("FileFormat") for part in parts})
-        if not set(kinds) <= {"Parquet", "Ipc"} or not all(hasattr(part, "path") for part in parts):
+        if not set(kinds) <= {"Parquet", "Ipc"}:
             step = "Pass the paths of the files, with types= for what their columns hold; write ORC as Parquet."
             check.refuse("Source", "table", "a data set of Parquet or Arrow files", ", ".join(kinds), step)
         stored = [dict(zip(s.names, s.types, strict=True)) for s in (part.physical_schema for part in parts)]
