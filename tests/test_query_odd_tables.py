@@ -479,3 +479,41 @@ def test_groups_of_wide_whole_numbers_are_text_in_frames(keys: list[int] | None)
     assert sorted(frame["g"]) == sorted(arrow["g"].to_pylist()) == sorted(map(str, keys or [2**64 - 1, 3]))
     given = asked(pa.table({"u": range(200), "g": [3] * 200})).group_by("g", keys=[3, 2**70])
     assert given.count_units(epsilon=400).to_arrow()["g"].to_pylist() == ["3", str(2**70)]
+
+
+def test_columns_of_parquet_are_found_beside_nested_ones_and_names_with_dots(tmp_path: Path) -> None:
+    nested = [{"b": "no", "c": [1, 2]}] * 3000
+    table = pa.table(
+        {
+            "a": nested,
+            "a.b": [f"{i % 7}" for i in range(3000)],
+            "list": [[{"x": "no", "y": 1}]] * 3000,
+            "kind": pa.array([f"{i % 5}" for i in range(3000)]).dictionary_encode(),
+            "map": pa.array([[("k", "v")]] * 3000, pa.map_(pa.string(), pa.string())),
+            "id": pa.array([bytes(16)] * 3000, pa.uuid()),
+            "b": [f"{i % 3}" for i in range(3000)],
+            "u": range(3000),
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=1500)
+    reader = Source.open(str(tmp_path / "a.parquet")).engine._reader  # type: ignore[attr-defined]
+    for names in (["b", "a.b", "u"], ["u", "kind", "b"], ["a.b"], ["kind", "a.b", "b"]):
+        batches = list(reader.batches(names))
+        assert max(batch.num_rows for batch in batches) <= 1024
+        for i, name in enumerate(names):
+            assert [v for batch in batches for v in batch.column(i).to_pylist()] == table[name].to_pylist()
+    data = asked(str(tmp_path / "a.parquet"))
+    assert data.where((col("a.b") == "3") & (col("u") >= 1500)).count_units(epsilon=400).value == sum(
+        i % 7 == 3 for i in range(1500, 3000)
+    )
+    assert data.where((col("b") == "1") & (col("kind") == "4")).count_units(epsilon=400).value == 200
+
+
+def test_text_of_files_that_store_it_in_several_ways(tmp_path: Path) -> None:
+    texts = pa.array(["a", "b", None, "a"])
+    kinds = [texts, texts.dictionary_encode(), texts.cast(pa.large_string()), texts.cast(pa.string_view())]
+    for i, column in enumerate(kinds):
+        pq.write_table(pa.table({"u": range(4 * i, 4 * i + 4), "t": column}), tmp_path / f"{i}.parquet")
+    data = asked(str(tmp_path))
+    assert data.where(col("t") == "a").count_units(epsilon=400).value == 8
+    assert data.where(col("t").is_null()).count_units(epsilon=400).value == 4

@@ -17,6 +17,7 @@ from inbounds.tables.readers.base import Field, changed
 __all__ = ["Parquet", "own"]
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
+_FEW = 2**10  # rows of a batch that has text
 _AHEAD = {"batch_readahead": 4, "fragment_readahead": 2}  # batches and files
 
 
@@ -113,22 +114,23 @@ class Parquet:
         return self.matching(columns, ())
 
     def matching(self, columns: Sequence[str], only: Sequence[Bare]) -> Iterator[Any]:
-        arrow, datasets = extra("pyarrow"), extra("pyarrow.dataset")
+        arrow = extra("pyarrow")
         types = [self.fields[name].arrow for name in columns]
         for fragment, keys, present in zip(self._fragments, self._of_path, self._schemas, strict=True):
             if not all(_may_hold(bare, keys, present) for bare in only):
                 continue
             fragment = self._again(fragment, present)
-            stored = {f"r{i}": datasets.field(name) for i, name in enumerate(columns) if name in present}
-            scanner = fragment.scanner(columns=stored, filter=_filter(only, present), **_AHEAD)
-            for batch in scanner.to_batches():
+            there = [name for name in columns if name in present]
+            for batch in _read(fragment, there, present, _filter(only, present)):
+                stored = dict(zip(there, batch.columns, strict=True))
                 arrays = []
-                for i, (name, kind) in enumerate(zip(columns, types, strict=True)):
-                    if name in present:
-                        array = batch.column(f"r{i}")
-                        arrays.append(array if array.type == kind else array.cast(kind, safe=False))
-                    else:
+                for name, kind in zip(columns, types, strict=True):
+                    if name not in present:
                         arrays.append(arrow.repeat(arrow.scalar(keys.get(name), kind), batch.num_rows))
+                    elif stored[name].type == kind or _textual(kind):  # categories need not be repeated here
+                        arrays.append(stored[name])
+                    else:
+                        arrays.append(stored[name].cast(kind, safe=False))
                 yield arrow.RecordBatch.from_arrays(arrays, names=[f"r{i}" for i in range(len(columns))])
 
     def ready(self) -> None:
@@ -159,6 +161,47 @@ def _parquet(dictionaries: Iterable[str]) -> Any:
         dictionary_columns=list(dictionaries),
         **({"arrow_extensions_enabled": True} if known else {}),
     )
+
+
+def _read(fragment: Any, columns: Sequence[str], present: Mapping[str, Any], only: Any) -> Iterator[Any]:
+    """Batches of these columns in this order; rows that do not meet ``only`` may be left out."""
+    text = any(_textual(present[name]) and not _by_categories(present[name]) for name in columns)
+    if text and type(fragment.format).__name__ == "ParquetFileFormat":
+        yield from _few_at_once(fragment, columns, present, only)
+        return
+    stored = {f"r{i}": extra("pyarrow.dataset").field(name) for i, name in enumerate(columns)}
+    yield from fragment.scanner(columns=stored, filter=only, **_AHEAD).to_batches()
+
+
+def _few_at_once(fragment: Any, columns: Sequence[str], present: Mapping[str, Any], only: Any) -> Iterator[Any]:
+    """The same, a file being decoded as it is read: a scanner decodes a whole part of it, and what a file stores once
+    of a long text each row then has for itself."""
+    first, leaves = 0, {}
+    for name, kind in present.items():  # columns have the numbers of their leaves: names may have dots
+        leaves[name] = first
+        first += _leaves(kind)
+    known = hasattr(extra("pyarrow.dataset").ParquetFragmentScanOptions, "arrow_extensions_enabled")
+    with extra("pyarrow.parquet").ParquetFile(
+        fragment.path,
+        filesystem=fragment.filesystem,
+        read_dictionary=[leaves[name] for name, kind in present.items() if _by_categories(kind)],
+        coerce_int96_timestamp_unit="us",
+        **({"arrow_extensions_enabled": True} if known else {}),
+    ) as file:
+        groups = [group.id for group in (fragment if only is None else fragment.subset(filter=only)).row_groups]
+        chosen = sorted(leaves[name] for name in columns)
+        for batch in file.reader.iter_batches(_FEW, row_groups=groups, column_indices=chosen, use_threads=True):
+            yield batch.select([batch.schema.get_field_index(name) for name in columns])
+
+
+def _leaves(kind: Any) -> int:
+    """How many columns of a file hold one of Arrow."""
+    kind = getattr(kind, "storage_type", kind)
+    return sum(_leaves(kind.field(i).type) for i in range(kind.num_fields)) if kind.num_fields else 1
+
+
+def _by_categories(kind: Any) -> bool:
+    return bool(extra("pyarrow").types.is_dictionary(kind))
 
 
 def _plain(fragment: Any) -> Any:
