@@ -38,6 +38,8 @@ import inbounds as ib
 from inbounds import col
 from inbounds.errors import InboundsError, ParameterError, QueryFailed
 from inbounds.tables import Bins, Request, Rows, Source, Sum, Units
+from inbounds.tables.engines import forms
+from inbounds.tables.engines.embedded import Embedded, _Stream
 from inbounds.tables.engines.spill import Spill
 from inbounds.tables.readers import frames
 from tests.postgres import Server
@@ -611,6 +613,161 @@ def test_categories_that_are_long_text_can_be_repeated_without_limit(way: str, t
     elif way == "pandas":
         source = table.to_pandas()
     assert exact(source, n=Rows(), where=col("note") == "b")["n"] == (0,)
+
+
+LIMIT = 2**16  # bytes of a text that is no longer missing
+
+
+def long_texts(length: int) -> dict[str, Callable[[Path], Any]]:
+    """Three rows by every way, one of a text of so many bytes of UTF-8, with the letters and what says so."""
+    text = "é" * (length // 2) + "a" * (length % 2)
+    frame = pd.DataFrame({"u": ["1", "2", "3"], "t": ["a", text, None]})
+    objects, arrow = frame.astype(object).where(frame.notna(), None), pa.table({"u": [1, 2, 3], "t": ["a", text, None]})
+
+    def written(kind: Any) -> Callable[[Path], Any]:
+        table = arrow.set_column(
+            1, "t", arrow["t"].cast(kind) if kind != "dictionary" else arrow["t"].dictionary_encode()
+        )
+
+        def write(path: Path) -> Any:
+            pq.write_table(table, path / "t.parquet")
+            return str(path / "t.parquet")
+
+        return write
+
+    def lines(path: Path) -> Any:
+        objects.to_csv(path / "t.csv", index=False)
+        return str(path / "t.csv")
+
+    def on_sqlite(path: Path, encoding: str) -> Any:
+        with sqlite3.connect(path / "t.sqlite") as connection:
+            connection.execute(f"PRAGMA encoding = '{encoding}'")
+            connection.execute("CREATE TABLE t (u TEXT, t TEXT)")
+            connection.executemany("INSERT INTO t VALUES (?, ?)", objects.itertuples(index=False))
+        connection.close()
+        return ibis.sqlite.connect(path / "t.sqlite").table("t")
+
+    def on_duckdb(path: Path) -> Any:
+        connection = duckdb.connect()
+        connection.from_arrow(arrow).create("t")
+        return connection.table("t")
+
+    return {
+        "Arrow": lambda _: arrow,
+        "Arrow, views": lambda _: pa.table({"u": [1, 2, 3], "t": pa.array(["a", text, None], pa.string_view())}),
+        "Arrow, a part": lambda _: pa.concat_tables([arrow] * 3).combine_chunks().slice(3, 3),
+        "Arrow, categories": lambda _: arrow.set_column(1, "t", arrow["t"].dictionary_encode()),
+        "Parquet": written(pa.string()),
+        "Parquet, categories": written("dictionary"),
+        "pandas": lambda _: frame,
+        "pandas, objects": lambda _: objects,
+        "pandas, categories": lambda _: objects.astype({"t": "category"}),
+        "Polars": lambda _: pl.from_arrow(arrow),
+        "Polars, categories": lambda _: pl.from_arrow(arrow).with_columns(pl.col("t").cast(pl.Categorical)),
+        "CSV": lines,
+        "DuckDB": on_duckdb,
+        "SQLite": lambda path: on_sqlite(path, "UTF-8"),
+        "SQLite, UTF-16": lambda path: on_sqlite(path, "UTF-16le"),
+    }
+
+
+@pytest.mark.filterwarnings(r"ignore:fetch_\w+\(\) is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("way", long_texts(2))
+@pytest.mark.parametrize("length", [LIMIT - 1, LIMIT, LIMIT + 1, 2**20 + 1])
+def test_long_text_is_missing_by_its_bytes_whatever_it_is_stored_in(way: str, length: int, tmp_path: Path) -> None:
+    source = long_texts(length)[way](tmp_path)
+    assert exact(source, n=Rows(), where=col("t").is_null())["n"] == ((1,) if length <= LIMIT else (2,))
+    assert exact(source, n=Rows(), where=col("t") == "a")["n"] == (1,)
+    groups = Request({"n": Rows()}, unit="u", rows=1, by=("t",), groups=1, at_least=2)
+    assert groups.run(Source.open(source), salt=SALT).keys == ()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("length", [LIMIT, LIMIT + 1])
+def test_long_text_of_postgresql_is_missing_by_its_bytes(postgres: Any, length: int) -> None:
+    with postgres.con.cursor() as cursor:
+        cursor.execute("CREATE TABLE long_text (u int, t text)")
+        cursor.execute(
+            f"INSERT INTO long_text VALUES (1, repeat('é', {length // 2}) || repeat('a', {length % 2})), (2, 'a')"
+        )
+    postgres.con.commit()
+    try:
+        table = postgres.table("long_text")
+        assert exact(table, n=Rows(), where=col("t").is_null())["n"] == (int(length > LIMIT),)
+    finally:
+        postgres.con.execute("DROP TABLE long_text")
+        postgres.con.commit()
+
+
+def test_long_text_is_no_constant() -> None:
+    table = pa.table({"u": [1], "t": ["a"]})
+    assert exact(table, n=Rows(), where=col("t") == "a" * LIMIT)["n"] == (0,)
+    for text in ("a" * (LIMIT + 1), "é" * (LIMIT // 2 + 1)):
+        for ask in (
+            lambda text=text: col("t") == text,
+            lambda text=text: col("t").is_in(["a", text]),
+            lambda text=text: col("t").fill_null(text),
+            lambda text=text: Request({"n": Rows()}, unit="u", rows=1, by=("t",), keys=[text]),
+        ):
+            with pytest.raises(ParameterError, match=r"text of 65,536 bytes at most; got '[0-9,]+ letters'\. Longer"):
+                ask()
+
+
+@pytest.mark.parametrize("way", ["Arrow", "Parquet", "pandas", "pandas, objects", "views"])
+@pytest.mark.parametrize("length", [LIMIT, 2**20])
+def test_one_text_that_many_rows_refer_to_is_never_copied_for_all_of_them(
+    way: str, length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """100,000 copies are six gigabytes, or a hundred; what one row costs in memory is bounded."""
+    rows = 100_000
+    text, kind = "a" * length, pa.string_view() if way == "views" else pa.string()
+    notes = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([text], kind))
+    table = pa.table({"u": np.arange(rows), "note": notes})
+    source: Any = table
+    if way == "Parquet":
+        source = str(tmp_path / "t.parquet")
+        pq.write_table(table, source)
+    elif way == "pandas":
+        source = table.to_pandas()
+    elif way == "pandas, objects":
+        source = pd.DataFrame({"u": np.arange(rows), "note": pd.Series([text] * rows, dtype=object)})
+    reader = Source.open(source).engine
+    assert isinstance(reader, Embedded)
+    stream = _Stream(reader._reader, ["note"], (), [reader._forms["note"]])
+    found = [(batch.num_rows, batch.nbytes) for batch in stream._batches()]
+    assert sum(count for count, _ in found) == rows
+    assert max(size for _, size in found) <= 2**24 + 2**22
+    if length > LIMIT:
+        assert exact(source, n=Rows(), where=col("note").is_null())["n"] == (rows,)
+
+
+def test_pieces_of_a_batch_say_what_the_batch_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["a", "bb" * 40, None, "c" * 100, ""]
+    values = pa.array([texts[i % 5] for i in range(1000)])
+    columns = [values, values.cast(pa.string_view()), values.dictionary_encode(), pa.array(range(1000))]
+    table = pa.table(dict(zip("abcd", columns, strict=True)))
+    source = Source.open(table.slice(7, 901))
+    assert isinstance(source.engine, Embedded)
+    forms_ = [source.engine._forms[name] for name in "abcd"]
+    monkeypatch.setattr(forms, "LONGEST", 90)
+    monkeypatch.setattr(forms, "_PIECE", 1000)
+    batches = list(_Stream(source.engine._reader, list("abcd"), (), forms_)._batches())
+    assert max(batch.num_rows for batch in batches) == 1000 // 90
+    expected = [None if text is None or len(text) > 90 else text.encode() for text in table["a"].to_pylist()[7:908]]
+    for i in range(3):
+        assert [value for batch in batches for value in batch.column(i).to_pylist()] == expected
+    assert [value for batch in batches for value in batch.column(3).to_pylist()] == list(range(7, 908))
+
+
+def test_null_among_the_categories_of_one_chunk_concerns_its_own_row() -> None:
+    def chunk(values: list[str | None]) -> Any:
+        return pa.array(values).dictionary_encode(null_encoding="encode")
+
+    for mine, missing in ("b", 0), (None, 1):
+        chunks = pa.chunked_array([chunk(["a", "b"]), chunk(["a", mine])])
+        frame = pd.DataFrame({"u": range(4), "v": pd.arrays.ArrowExtensionArray(chunks)})
+        assert exact(frame, n=Rows(), where=col("v") == "a")["n"] == (2,)
+        assert exact(frame, n=Rows(), where=col("v").is_null())["n"] == (missing,)
 
 
 IDS = {

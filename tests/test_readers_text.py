@@ -725,6 +725,23 @@ def test_one_odd_line_changes_no_other(file: Any, small: Any, piece: int) -> Non
             value = ODD_LINES[odd]
 
 
+@pytest.mark.parametrize("end", [b"", b"\\", b'"'])
+def test_a_text_that_nothing_closes_is_passed_once(file: Any, end: bytes) -> None:
+    """Each escaped quote in it could begin a text; if each were tried, these lines would take days."""
+    lines = [b"[" * deep + b'"' + b'\\"' * 2**20 + end for deep in (101, 99)]
+    lines.append(b"[" * 101 + b'"' + b"\\\\" * 2**20 + end)
+    reader = JSON([file(b'{"a": 1}\n' + b"\n".join(lines) + b'\n{"a": 2}\n', "x.json")], {"a": "text"})
+    assert rows_of(reader) == [[b"1"], [None], [None], [None], [b"2"]]
+
+
+@pytest.mark.parametrize("line", [b'a","b', b'x"y,"z', b'",",', b'",', b'"', b'","', b'1,2,3,"', b'"""', b'"a""'])
+def test_lines_that_each_look_far_ahead_are_read_in_linear_time(file: Any, line: bytes) -> None:
+    """Some begin a record in quotes that the next line continues: if each went to the end, it would take days."""
+    found = rows_of(CSV([file(b"a,b\n1,2\n\n" + (line + b"\n") * (2**20 // len(line)) + b"\n3,4\n")]), ["b"])
+    assert found[0] == [b"2"]
+    assert len(found) > 2**16
+
+
 def test_the_depth_that_counts_does_not_depend_on_the_stack(file: Any) -> None:
     reader = JSON([file(b'{"a": "5", "b": ' + b"[" * 99 + b"]" * 99 + b"}")], {"a": "text"})
 

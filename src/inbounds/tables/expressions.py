@@ -30,7 +30,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from inbounds import _checks as check
 from inbounds.errors import InboundsError, ParameterError, ParameterTypeError
 from inbounds.tables.exact import divide, divide_small, integer, real
-from inbounds.tables.kinds import DAY, Kind, Schema, extra, find, fits, literal_kind, ordinary, plain
+from inbounds.tables.kinds import (
+    DAY,
+    LONGEST,
+    Kind,
+    Schema,
+    extra,
+    find,
+    fits,
+    fits_text,
+    literal_kind,
+    ordinary,
+    plain,
+)
 
 if TYPE_CHECKING:
     from narwhals import Expr
@@ -285,6 +297,9 @@ def _literal(value: object) -> Literal:
             value.encode()
         except UnicodeEncodeError:
             raise ParameterError("condition: constant must be text that can be written in UTF-8.") from None
+        if not fits_text(value):
+            step = "Longer text in a table counts as missing."
+            check.refuse("condition", "constant", f"text of {LONGEST:,} bytes at most", f"{len(value):,} letters", step)
     return Literal(value)
 
 

@@ -3,7 +3,7 @@
 Engines differ in types, time zones, NaN and infinite dates. So each column is first brought to a plain form, the same
 everywhere: whole numbers as int64, other numbers as float64 without NaN, text, truth values, dates as days and times
 as microseconds since 1970-01-01 (UTC where there is a zone). What the plain form cannot hold is null: NaN, and dates
-outside the years 1 to 9999.
+outside the years 1 to 9999, and text of more than 64 KiB.
 """
 
 from __future__ import annotations
@@ -19,9 +19,13 @@ from typing import Any, TypeVar
 
 from inbounds.errors import InboundsError, MissingColumn, MissingExtra, QueryFailed
 
-__all__ = ["Hidden", "Kind", "Schema", "find", "ordinary", "plain", "some", "to_number"]
+__all__ = ["LONGEST", "Hidden", "Kind", "Schema", "find", "ordinary", "plain", "some", "to_number"]
 
 T = TypeVar("T")
+
+#: The most bytes of a text, in UTF-8. So a row has its value or none whatever memory there is, and however many others
+#: have text as long.
+LONGEST = 2**16
 
 
 class Kind(StrEnum):
@@ -31,7 +35,7 @@ class Kind(StrEnum):
     WIDE = "wide whole numbers"  # more than int64 holds; as text, in digits
     REAL = "numbers"  # as float64, NaN as null; decimal fractions as the nearest float64
     BOOLEAN = "truth values"
-    TEXT = "text"
+    TEXT = "text"  # of LONGEST bytes at most
     DATE = "dates"  # as days since 1970-01-01, int64
     DATETIME = "times"  # as microseconds since 1970-01-01 00:00, int64
     INSTANT = "times with a zone"  # as microseconds since 1970-01-01 00:00 UTC, int64
@@ -108,6 +112,10 @@ def fits(value: int) -> bool:
     return _LEAST_INTEGER <= value <= LARGEST_INTEGER
 
 
+def fits_text(value: str) -> bool:
+    return len(value.encode("utf-8", "surrogatepass")) <= LONGEST
+
+
 def days(date: dt.date) -> int:
     return (date - _EPOCH.date()).days
 
@@ -132,6 +140,8 @@ def plain(kind: Kind, value: Any) -> Any:
         return days(value)
     if kind in (Kind.DATETIME, Kind.INSTANT):
         return microseconds(value)
+    if kind is Kind.TEXT:
+        return value if fits_text(value) else None
     return value
 
 

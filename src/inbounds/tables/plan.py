@@ -17,6 +17,7 @@ from inbounds.events import Plan as PlanEvent
 from inbounds.mechanism import Denoised
 from inbounds.tables.aggregates import Aggregate, Count, Histogram, Pool, Setting, SumOf
 from inbounds.tables.answers import Answer
+from inbounds.tables.kinds import Kind
 from inbounds.tables.measures import Measure, Rows, Units
 from inbounds.tables.parts import Bars, Drawn, Found, Part, Pick, Values, choose_keys
 from inbounds.tables.request import Request, Tally, key_from_json, key_to_json
@@ -402,7 +403,9 @@ class Plan:
             final = dict.fromkeys(self.asks, ())
         if not data.by and len(final) == 1:
             return next(iter(final.values()))[0]
-        results = Results(data.labels, keys, final, self.event, data.scope.spent())
+        kinds = {name: by.kind(data.source.schema) for name, by in zip(data.labels, data.by, strict=True)}
+        wide = frozenset(name for name, kind in kinds.items() if kind is Kind.WIDE)
+        results = Results(data.labels, keys, final, self.event, data.scope.spent(), wide)
         return self._stacked(results)
 
     @property
@@ -420,4 +423,4 @@ class Plan:
         answers = tuple(
             results.columns[f"{name} {label}"][i] for i in range(len(results.keys)) for label in bins
         )  # fmt: skip
-        return Results((*results.by, "bin"), keys, {name: answers}, results.event, results.spent)
+        return replace(results, by=(*results.by, "bin"), keys=keys, columns={name: answers})

@@ -15,7 +15,7 @@ from inbounds.sampling.entropy import pool
 from inbounds.tables.compile import Compiler
 from inbounds.tables.expressions import Expression, col
 from inbounds.tables.fixed import Caps
-from inbounds.tables.kinds import Kind, Schema, find, literal_kind, ordinary, shielded
+from inbounds.tables.kinds import LONGEST, Kind, Schema, find, fits_text, literal_kind, ordinary, shielded
 from inbounds.tables.measures import Measure, Valued
 from inbounds.tables.source import Source
 
@@ -271,6 +271,9 @@ def _key(value: Any, what: str) -> Any:
             value.encode()
         except UnicodeEncodeError:
             raise ParameterError(f"{what}: keys must be text that can be written in UTF-8.") from None
+        if not fits_text(value):
+            step = "Longer text in a table counts as missing."
+            check.refuse(what, "keys", f"text of {LONGEST:,} bytes at most", f"{len(value):,} letters", step)
     return value
 
 

@@ -16,7 +16,7 @@ from inbounds import _checks as check
 from inbounds.errors import MissingAnswer, ParameterError
 from inbounds.events import Event
 from inbounds.tables.answers import Answer, shown
-from inbounds.tables.kinds import extra
+from inbounds.tables.kinds import extra, fits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,6 +43,8 @@ class Results:
         The record of what was released.
     spent : dict
         What is spent of the budget, this included.
+    wide : frozenset of str
+        Which of ``by`` hold wide whole numbers: text in frames of Polars and Arrow, whichever groups there are.
     """
 
     by: tuple[str, ...]
@@ -50,6 +52,7 @@ class Results:
     columns: Mapping[str, tuple[Answer, ...]]
     event: Event
     spent: Mapping[str, float]
+    wide: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -111,11 +114,20 @@ class Results:
 
     def to_polars(self, *, level: float = 0.95) -> Any:
         """A Polars DataFrame."""
-        return extra("polars").DataFrame(self.to_dict(level=level))
+        return extra("polars").DataFrame(self._framed(level))
 
     def to_arrow(self, *, level: float = 0.95) -> Any:
         """An Arrow table."""
-        return extra("pyarrow").table(self.to_dict(level=level))
+        return extra("pyarrow").table(self._framed(level))
+
+    def _framed(self, level: float) -> dict[str, list[Any]]:
+        """The same as :meth:`to_dict`, of what frames can hold; keys that were given may be wide in any column."""
+        found = self.to_dict(level=level)
+        for i, name in enumerate(self.by):
+            given = [key[i] for key in self.keys]
+            if name in self.wide or any(type(part) is int and not fits(part) for part in given):
+                found[name] = [None if part is None else str(part) for part in given]
+        return found
 
     def _cells(self, level: float) -> list[list[str]]:
         rows = []

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from inbounds.tables.kinds import Kind, Schema, extra, plain
+from inbounds.tables.kinds import LONGEST, Kind, Schema, extra, plain
 
 __all__ = ["COLUMNS", "NAMES", "Column", "arrow_table", "known_rows", "schema", "words"]
 
@@ -102,6 +102,7 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 _FIRST, _LAST = dt.datetime.min, dt.datetime.max
 _FAR = {14: 2**31 - 1, 15: -(2**31) + 1}  # days; DuckDB's infinities
 _FAR_TIMES = {14: _MOST, 15: _LEAST + 1}  # likewise
+_LONG = {14: b"b" * (LONGEST + 1)}
 _BROKEN = {15: b"a\xff\xfe", 14: b"\xed\xa0\x80"}  # no UTF-8
 
 
@@ -137,7 +138,7 @@ _ENDS = _FIRST, _LAST, dt.datetime(1969, 12, 31, 23, 59, 59, 999_999), dt.dateti
 COLUMNS = (
     Column("row", "int64", range(16)),
     Column("who", "int64", [1, 1, 1, 2, 2, _MOST, _MOST, _LEAST, _LEAST, _LEAST, _LEAST, 5, None, 5, 7, 1]),
-    Column("name", "text", [*"aaAAA", "ä", "ä", *["a\u0308"] * 4, "b", "b", "B", None, "b "]),
+    Column("name", "text", [*"aaAAA", "ä", "ä", *["a\u0308"] * 4, "b", "b", "B", None, "b "], _LONG),
     Column("ward", "text", ["x", "X", "x", "y", "x", "y", "y", "x ", "X", "x", "x", None, "y", "y", "x", "x"]),
     Column("whole", "int64", [0, 1, -1, _MOST, _LEAST, None, 7, 2**53, 2**53 + 1, -(2**53) - 1, 2, 3, 5, 10, -7, None]),
     Column("tiny", "int8", [-128, 127, 0, -1, None, *range(1, 12)]),

@@ -25,7 +25,7 @@ from inbounds import _checks as check
 from inbounds.errors import ParameterTypeError
 from inbounds.tables.bare import Bare
 from inbounds.tables.engines.base import DIGITS
-from inbounds.tables.engines.forms import Form, form, view
+from inbounds.tables.engines.forms import Form, form, view, views
 from inbounds.tables.engines.spill import Spill
 from inbounds.tables.kinds import Hidden, Kind, Schema, extra
 from inbounds.tables.readers.base import Field, Reader, read
@@ -152,8 +152,8 @@ class _Stream:
     def _batches(self) -> Iterator[Any]:
         arrow = extra("pyarrow")
         for batch in read(self._reader, self._columns, self._only):
-            arrays = [view(array, form) for array, form in zip(batch.columns, self._forms, strict=True)]
-            yield arrow.RecordBatch.from_arrays(arrays, schema=self._schema)
+            for arrays in views(batch.columns, batch.num_rows, self._forms):
+                yield arrow.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def __arrow_c_schema__(self) -> Any:
         return self._schema.__arrow_c_schema__()

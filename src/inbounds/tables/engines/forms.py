@@ -1,25 +1,30 @@
 """From a column of Arrow to its plain form, by expressions that no value can make fail.
 
-Two steps. :func:`view` gives an Arrow array the type under which DuckDB takes every value as it is: text as bytes,
-dates and times as the whole numbers that they are stored as. :func:`form` says what the column holds and writes the SQL
-that turns what arrived into the plain form of :mod:`inbounds.tables.kinds`; what has none is null. Proof page:
-``docs/proofs/engines.md``.
+Two steps. :func:`views` gives Arrow arrays the types under which DuckDB takes every value as it is: text as bytes,
+dates and times as the whole numbers that they are stored as. Long text is null from there on, and rows come in pieces:
+what rows refer to in a dictionary may be far more than what is stored of it. :func:`form` says what the column holds
+and writes the SQL that turns what arrived into the plain form of :mod:`inbounds.tables.kinds`; what has none is null.
+Proof page: ``docs/proofs/engines.md``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any
 
-from inbounds.tables.kinds import FIRST, FIRST_DAY, LAST, LAST_DAY, Kind, extra
+import numpy as np
+
+from inbounds.tables.kinds import FIRST, FIRST_DAY, LAST, LAST_DAY, LONGEST, Kind, extra
 from inbounds.tables.readers.base import Field
 
-__all__ = ["Form", "form", "view"]
+__all__ = ["Form", "form", "view", "views"]
 
 _EACH = {"s": 1_000_000, "ms": 1000, "us": 1}  # microseconds
 _EXACTLY = Context(prec=80)
 _MINUTE = 60_000_000  # microseconds
+_PIECE = 256 * LONGEST  # bytes of text in each column that is handed over at once
 _DIGITS = 18  # decimal digits that int64 holds whatever they are
 _MOST_DIGITS = 1000  # characters of a whole number that is wide: Python makes numbers of so many, and few more, of text
 
@@ -45,22 +50,80 @@ class Form:
     exact: str | None = None
 
 
+def views(arrays: Sequence[Any], rows: int, forms: Sequence[Form]) -> Iterator[list[Any]]:
+    """The columns of a batch in pieces, as :func:`view` gives them; no piece has more text than :data:`_PIECE`."""
+    ready = [_ready(array, form) for array, form in zip(arrays, forms, strict=True)]
+    each = min((_PIECE // max(1, _longest(array)) for array in ready), default=rows)
+    for start in range(0, rows, each):
+        yield [_whole(array.slice(start, each), form) for array, form in zip(ready, forms, strict=True)]
+
+
 def view(array: Any, form: Form) -> Any:
-    """An array of the form's Arrow type; no value fails or changes."""
+    """An array of the form's Arrow type; no value fails or changes, but for long text, which is null."""
+    return _whole(_ready(array, form), form)
+
+
+def _ready(array: Any, form: Form) -> Any:
+    """The same before a dictionary's values are repeated, and before text leaves its type."""
     arrow = extra("pyarrow")
     if form.kind is Kind.OTHER:
         return arrow.nulls(len(array), form.arrow)
     if isinstance(array.type, arrow.BaseExtensionType):
         array = array.storage
-    if arrow.types.is_dictionary(array.type):  # its values first: repeated they may be more than their type addresses
-        return view(array.dictionary, form).take(array.indices)
+    if arrow.types.is_dictionary(array.type):
+        return arrow.DictionaryArray.from_arrays(array.indices, view(array.dictionary, form))
     if arrow.types.is_decimal128(array.type):
         return _decimals(array, form.arrow)
-    if array.type == form.arrow:
-        return array
     if arrow.types.is_temporal(array.type):
-        return array.view(form.arrow)
-    return array.cast(form.arrow)
+        return array if array.type == form.arrow else array.view(form.arrow)
+    if form.arrow in (arrow.large_binary(), arrow.binary_view()):
+        as_bytes = arrow.binary_view() if _is_view(array.type) else arrow.large_binary()
+        return _short(array if array.type == as_bytes else array.cast(as_bytes))
+    return array if array.type == form.arrow else array.cast(form.arrow)
+
+
+def _whole(array: Any, form: Form) -> Any:
+    """Every row with its value, in the form's type."""
+    if extra("pyarrow").types.is_dictionary(array.type):
+        array = array.dictionary.take(array.indices)
+    return array if array.type == form.arrow else array.cast(form.arrow)
+
+
+def _is_view(kind: Any) -> bool:
+    arrow = extra("pyarrow")
+    return kind in (arrow.string_view(), arrow.binary_view())
+
+
+def _lengths(array: Any) -> Any:
+    """The bytes of each text, of large binary or of binary views; of null, whatever is stored."""
+    if not len(array):
+        return np.zeros(0, np.int64)
+    stored, start = array.buffers()[1], array.offset
+    if _is_view(array.type):  # of 16 bytes, which begin with the length
+        return np.frombuffer(stored, np.int32, 4 * len(array), 16 * start)[::4]
+    return np.diff(np.frombuffer(stored, np.int64, len(array) + 1, 8 * start))
+
+
+def _short(array: Any) -> Any:
+    """Long text as null. Its bytes stay where they are, as do all others."""
+    arrow = extra("pyarrow")
+    fits = _lengths(array) <= LONGEST
+    if fits.all():
+        return array
+    fits &= array.is_valid().to_numpy(zero_copy_only=False)
+    valid = arrow.py_buffer(np.packbits(fits, bitorder="little").tobytes())
+    _, stored, *bytes_ = array.buffers()
+    stored = stored.slice((16 if _is_view(array.type) else 8) * array.offset)
+    return arrow.Array.from_buffers(array.type, len(array), [valid, stored, *bytes_])
+
+
+def _longest(array: Any) -> int:
+    """The most bytes of text that a row may have here; 0 of what is no text."""
+    arrow = extra("pyarrow")
+    if arrow.types.is_dictionary(array.type):
+        return _longest(array.dictionary)
+    text = array.type in (arrow.large_binary(), arrow.binary_view())
+    return int(np.minimum(_lengths(array), LONGEST).max(initial=0)) if text else 0
 
 
 def _decimals(array: Any, kind: Any) -> Any:

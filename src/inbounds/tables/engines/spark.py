@@ -22,7 +22,7 @@ from inbounds.errors import ParameterError
 from inbounds.tables.bare import Bare
 from inbounds.tables.engines.base import DIGITS
 from inbounds.tables.engines.spark_plans import admit, check_reading, check_written
-from inbounds.tables.kinds import DAY, FIRST, FIRST_DAY, LAST, LAST_DAY, Kind, Schema, extra
+from inbounds.tables.kinds import DAY, FIRST, FIRST_DAY, LAST, LAST_DAY, LONGEST, Kind, Schema, extra
 from inbounds.tables.readers.versions import admit as admit_version
 from inbounds.tables.readers.versions import admitted
 
@@ -113,7 +113,8 @@ class Spark:
             return F.nanvl(number, F.lit(None).cast("double"))
         if kind is Kind.TEXT:
             # Text read from files may be any bytes, and engines have different opinions about those.
-            return F.collate(F.try_validate_utf8(value.cast("string")), "UTF8_BINARY")
+            text = value.cast("string")
+            return F.collate(F.when(F.octet_length(text) <= F.lit(LONGEST), F.try_validate_utf8(text)), "UTF8_BINARY")
         if kind is Kind.DATE:
             return _between(F, F.unix_date(value).cast("bigint"), FIRST_DAY, LAST_DAY)
         if kind is Kind.INSTANT:

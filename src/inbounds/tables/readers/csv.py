@@ -227,6 +227,9 @@ def _record(dialect: _Dialect, data: bytes, start: int, width: int | None) -> tu
             value = value.removesuffix(b"\r") if data[at] == _LF else value
         fields.append(value)
         at += 1
+        # Known before its end, which may be far away, and as far from each of the lines between.
+        if at > line and not (strict and (width is None or len(fields) <= width)):
+            return line, None
         if data[at - 1] == _LF:
             sound = width is None or len(fields) == width
             return (at, fields) if sound and (strict or at == line) else (line, None)
@@ -284,7 +287,7 @@ class _Scan:
         """Go past a record that is longer than :data:`LIMIT`, by the rules of :func:`_record`."""
         start, line = self.begin + self.at, 0  # line: the length of the first one, once that is known
         fields, strict, state = 1, True, "start"
-        while self.ahead(1):
+        while self.ahead(1) and not (line and not (strict and (width is None or fields <= width))):
             data, at, quote = self.data, self.at, self.dialect.quote
             character = data[at : at + 1]
             if state == "start":

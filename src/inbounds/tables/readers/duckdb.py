@@ -22,7 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from inbounds import _checks as check
 from inbounds.errors import ParameterTypeError
-from inbounds.tables.kinds import extra
+from inbounds.tables.kinds import LONGEST, extra
 from inbounds.tables.readers.base import COPY, Field, Stored, StoredColumn, left_out, quoted
 from inbounds.tables.readers.versions import admitted
 
@@ -31,10 +31,9 @@ __all__ = ["Place", "Table", "base", "free", "in_connection", "in_file", "lock",
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Longer text counts as missing, so that no row decides whether a batch fits what Arrow can address: 2 GiB. A database
-#: of the user's may be set to Arrow's small offsets, which is a setting for all of it.
+#: Rows of a batch. That long text is missing is said to the database too, so that no row decides whether a batch fits
+#: what Arrow can address: 2 GiB. A database of the user's may be set to Arrow's small offsets, a setting for all of it.
 _BATCH = 2048
-_LONGEST = (2**31 - 1) // _BATCH
 
 _NUMBERS = {
     "TINYINT": "int8",
@@ -59,7 +58,7 @@ _TIMES = {
 }
 # Where DuckDB's own functions are: a macro of the same name in the database would be called before them.
 _OWN = "system.main"
-_TEXT = f"CASE WHEN {_OWN}.strlen({{0}}) <= {_LONGEST} THEN {{0}} END"
+_TEXT = f"CASE WHEN {_OWN}.strlen({{0}}) <= {LONGEST} THEN {{0}} END"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import os
 import re
+import sys
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ import numpy as np
 
 from inbounds import _checks as check
 from inbounds.errors import ParameterError
-from inbounds.tables.kinds import extra
+from inbounds.tables.kinds import LONGEST, extra
 from inbounds.tables.readers.base import Field, Reader
 from inbounds.tables.readers.parquet import Parquet, own
 from inbounds.tables.readers.versions import admitted
@@ -24,6 +25,7 @@ from inbounds.tables.readers.versions import admitted
 __all__ = ["Arrow", "Pandas", "Polars", "lazy", "unique"]
 
 _ROWS = 2**17  # of a batch
+_FEW = 2**10  # where many rows may refer to one object of Python, of which each gets a copy
 
 
 def unique(names: Sequence[Any]) -> list[str]:
@@ -161,14 +163,17 @@ class Pandas:
         self._columns = {name: _column(frame[name], given.get(name)) for name in names}
         self.fields: Mapping[str, Field] = {name: field for name, (field, _) in self._columns.items()}
         objects = [name for name, dtype in zip(names, frame.dtypes, strict=True) if _objects(dtype)]
+        self._objects = {name for name in names if _copied(frame[name].dtype)}
         self.notes: tuple[str, ...] = admitted("pandas") + _of_objects([n for n in objects if n not in given], objects)
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         arrow = extra("pyarrow")
-        for start in range(0, len(self._frame), _ROWS):
-            part = self._frame.iloc[start : start + _ROWS]
-            arrays = [_whole(self._columns[name][1](part[name])) for name in columns]
-            yield arrow.RecordBatch.from_arrays(arrays, names=[f"r{i}" for i in range(len(columns))])
+        rows = _FEW if any(name in self._objects for name in columns) else _ROWS
+        names = [f"r{i}" for i in range(len(columns))]
+        for start in range(0, len(self._frame), rows):
+            part = self._frame.iloc[start : start + rows]
+            # In chunks as they are: two dictionaries cannot become one if one has null among its values.
+            yield from arrow.table([self._columns[name][1](part[name]) for name in columns], names).to_batches()
 
     def ready(self) -> None:
         """A frame is at hand as long as it is held."""
@@ -185,6 +190,11 @@ def _of_objects(untold: Sequence[str], objects: Sequence[str]) -> tuple[str, ...
     return (
         ("columns of Python objects hold what types says; values of other sorts count as missing",) if objects else ()
     )
+
+
+def _copied(dtype: Any) -> bool:
+    """Whether a column holds objects of Python, which rows may share."""
+    return _objects(dtype) or getattr(dtype, "storage", "pyarrow") != "pyarrow"
 
 
 def _objects(dtype: Any) -> bool:
@@ -231,13 +241,13 @@ def _times(values: Any, kind: Any) -> Any:
 
 
 def _whole(array: Any) -> Any:
-    """One array, of a type that can address all of it."""
+    """One array, of a type that can address all of it; values themselves in the place of a dictionary."""
     arrow = extra("pyarrow")
+    if arrow.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
     large = {arrow.string(): arrow.large_string(), arrow.binary(): arrow.large_binary()}
     if array.type in large:
         array = array.cast(large[array.type])
-    if arrow.types.is_dictionary(array.type):  # chunks may have more categories together than each can count
-        array = array.cast(arrow.dictionary(arrow.int32(), array.type.value_type))
     return array.combine_chunks() if isinstance(array, arrow.ChunkedArray) else array
 
 
@@ -249,7 +259,7 @@ def _categories(column: Any, declared: str | None) -> tuple[Field, Callable[[Any
     def taken(part: Any) -> Any:
         values = _whole(convert(pandas.Series(part.cat.categories)))
         codes = part.cat.codes.to_numpy()
-        return values.take(arrow.array(codes, mask=codes < 0))
+        return arrow.DictionaryArray.from_arrays(arrow.array(codes, mask=codes < 0), values)
 
     return field, taken
 
@@ -258,7 +268,36 @@ def _categories(column: Any, declared: str | None) -> tuple[Field, Callable[[Any
 
 # Only of types whose code is known: what a class of the caller's does when it is asked for its value could be anything.
 
-_ZONES = ("datetime", "zoneinfo", "pytz", "dateutil")
+# And a type is told by which it is, never by what it says or by its hash: its own type could be a stranger's, too.
+
+#: Those of NumPy's numbers, a time that has passed not being one.
+_NUMPY = tuple(
+    {kind for kind in np.sctypeDict.values() if issubclass(kind, np.integer | np.floating)} - {np.timedelta64}
+)
+#: Modules with types of zones. Those of pytz are made for each zone, of one of two types.
+_ZONES = {
+    "zoneinfo": ("ZoneInfo",),
+    "dateutil.tz": ("tzutc", "tzoffset", "tzlocal", "tzfile", "tzrange", "tzstr"),
+    "pytz": ("_FixedOffset",),
+    "pytz.tzinfo": ("StaticTzInfo", "DstTzInfo"),
+}
+_OF_PYTZ = {"zone", "_utcoffset", "_tzname", "_utc_transition_times", "_transition_info", "__module__", "__doc__"}
+
+
+def _one_of(kind: type, kinds: Sequence[Any]) -> bool:
+    return any(kind is known for known in kinds)
+
+
+def _known_zone(zone: Any) -> bool:
+    """Whether a zone is of a type whose code is known; modules that nobody has imported have made none."""
+    kind = type(zone)
+    loaded = [(sys.modules[name], types) for name, types in _ZONES.items() if name in sys.modules]
+    known = [getattr(module, name, None) for module, types in loaded for name in types]
+    pytz = sys.modules.get("pytz")
+    if kind is type(None) or kind is dt.timezone or _one_of(kind, known) or (pytz and kind is type(pytz.UTC)):
+        return True
+    # Made by pytz and by nobody else: with data, and no code.
+    return type(kind) is type and _one_of(kind.__base__ or object, known) and kind.__dict__.keys() <= _OF_PYTZ
 
 
 def _is(value: object, kind: type) -> bool:
@@ -268,7 +307,9 @@ def _is(value: object, kind: type) -> bool:
 def _text(value: Any) -> bytes | None:
     if type(value) is uuid.UUID and type(value.int) is int:  # as databases give ids
         return uuid.UUID.__str__(value).encode()
-    return str.encode(value, "utf-8", "surrogatepass") if _is(value, str) else None
+    if not _is(value, str) or str.__len__(value) > LONGEST:  # the bytes of which are more
+        return None
+    return str.encode(value, "utf-8", "surrogatepass")
 
 
 def _total(write: Callable[[Any], bytes | None]) -> Callable[[Any], bytes | None]:
@@ -286,7 +327,7 @@ def _total(write: Callable[[Any], bytes | None]) -> Callable[[Any], bytes | None
 
 @_total
 def _number(value: Any) -> bytes | None:
-    if type(value).__module__ == "numpy" and isinstance(value, np.integer | np.floating):
+    if not _is(value, int) and not _is(value, str) and _one_of(type(value), _NUMPY):
         value = value.item()
     if type(value) is np.longdouble:
         value = float(value)
@@ -319,8 +360,7 @@ def _time(value: Any) -> bytes | None:
     if type(value) is dt.date:
         return value.isoformat().encode()
     if (kind := type(value)) is dt.datetime or kind is extra("pandas").Timestamp:
-        known = value.tzinfo is None or type(value.tzinfo).__module__.split(".")[0] in _ZONES
-        return value.isoformat().encode() if known else None
+        return value.isoformat().encode() if _known_zone(value.tzinfo) else None
     return _text(value)
 
 

@@ -7,6 +7,7 @@ dropped and renamed; every other expression is refused, also on a database that 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -38,13 +39,29 @@ def look_through(table: Any) -> Chosen[Any] | Through:
             columns = {name: node.values[behind].name for name, behind in columns.items()}
         node = node.parent
     if type(node) is operations.InMemoryTable:
-        frame = node.data.obj
-        names = list(getattr(frame, "column_names", None) or frame.columns)
-        stored = dict(zip(node.schema.names, names, strict=True))
-        return Through(frame, {name: stored[behind] for name, behind in columns.items()}, admitted("ibis-framework"))
+        return Through(_frame(node), columns, admitted("ibis-framework"))
     if type(node) is not operations.DatabaseTable:
         _refuse("an expression")
     return _choose(_stored(node), columns)
+
+
+def _frame(node: Any) -> Any:
+    """The frame of ``ibis.memtable``, if it is what Ibis shows: its columns by their names, of its own types."""
+    frame = node.data.obj
+    if hasattr(frame, "iloc"):
+        empty, told = frame.iloc[:0], [name for name in frame.columns if frame[name].dtype != object]
+    elif hasattr(frame, "slice"):
+        empty, told = frame.slice(0, 0), node.schema.names
+    else:
+        check.refuse("Source", "table", "an Ibis table in memory of a frame", type(frame).__name__, "Pass it itself.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of pandas, about what Ibis asks it
+        given, own = dict(node.schema), dict(extra("ibis", "ibis").memtable(empty).schema())
+    if given.keys() != own.keys() or any(given[name] != own[name] for name in told):
+        needs = "an Ibis table in memory with the names and the types of its frame"
+        step = "Pass the frame itself, with its columns renamed and converted; or leave schema= and columns= out."
+        check.refuse("Source", "table", needs, f"one of columns {list(given)}", step)
+    return frame
 
 
 def _refuse(why: str) -> NoReturn:
@@ -66,7 +83,7 @@ def _stored(node: Any) -> Reader | Through:
     if backend.name == "duckdb":
         return look_through_name(backend.con, [p for p in (space.catalog, space.database, node.name) if p is not None])
     if backend.name == "sqlite":
-        return sqlite.in_connection(backend.con, node.name, space.database or "main")
+        return sqlite.in_connection(backend.con, node.name, space.database)
     if backend.name == "postgres":
         return postgres.in_connection(backend.con, node.name, space.database)
     if backend.name == "polars":

@@ -24,7 +24,8 @@ __all__ = ["JSON"]
 #: So that whether a line can be read does not depend on the stack it is read on.
 _DEEPEST = 100
 _LONG = b"-"  # stands for a line that was too long to keep, as something that is no JSON
-_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+#: Texts and brackets. A text that nothing closes runs to the end of the line, so that no character is passed twice.
+_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.?)*+"?|[\[{\]}]', re.DOTALL)
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 _NOTE = "values of the file that do not fit the types of their columns, and lines that are no JSON, count as missing"
 
@@ -91,7 +92,7 @@ def _stripped(line: bytes) -> bytes:
 def _object(line: bytes) -> dict[str, Any]:
     """The object on a line; an empty one if there is none."""
     characters = line.decode("utf-8", "surrogateescape")  # what is no UTF-8 stays so, see _written
-    if line.count(b"[") + line.count(b"{") > _DEEPEST and _depth(characters) > _DEEPEST:
+    if line.count(b"[") + line.count(b"{") > _DEEPEST and _deep(characters):
         return {}
     try:
         found, end = _DECODER.raw_decode(characters)
@@ -100,12 +101,15 @@ def _object(line: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) and end == len(characters) else {}
 
 
-def _depth(line: str) -> int:
-    now = deepest = 0
-    for bracket in _BRACKETS.findall(line):
+def _deep(line: str) -> bool:
+    """Whether it is nested too deeply, up to the first bracket that is."""
+    now = 0
+    for found in _BRACKETS.finditer(line):
+        bracket = line[found.start()]
         now += (bracket in "[{") - (bracket in "]}")
-        deepest = max(deepest, now)
-    return deepest
+        if now > _DEEPEST:
+            return True
+    return False
 
 
 def _column(values: list[Any]) -> Any:

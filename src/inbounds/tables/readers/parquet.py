@@ -17,6 +17,7 @@ from inbounds.tables.readers.base import Field, changed
 __all__ = ["Parquet", "own"]
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
+_FEW = 2**10  # rows of a batch that has text
 _AHEAD = {"batch_readahead": 4, "fragment_readahead": 2}  # batches and files
 
 
@@ -24,7 +25,8 @@ class Parquet:
     """Files of Parquet as one table, read by Arrow: whole columns, and parts left out by whole numbers and days only.
 
     Columns that a file lacks are null there. Columns whose types differ between files are whole numbers or numbers,
-    which become the widest of them. Parts of a path like ``year=2024`` are columns of text.
+    which become the widest of them. Parts of a path like ``year=2024`` are columns of text, but where the files have
+    these columns themselves.
     """
 
     notes: tuple[str, ...] = ()
@@ -45,8 +47,11 @@ class Parquet:
         """The files of a data set of Arrow."""
         self, datasets = cls.__new__(cls), extra("pyarrow.dataset")
         parts = list(found.get_fragments())
+        if not all(hasattr(part, "path") for part in parts):
+            step = "Put them together as one table: pyarrow.concat_tables."
+            check.refuse("Source", "table", "a data set of files, or of one table in memory", "one of tables", step)
         kinds = sorted({type(part.format).__name__.removesuffix("FileFormat") for part in parts})
-        if not set(kinds) <= {"Parquet", "Ipc"} or not all(hasattr(part, "path") for part in parts):
+        if not set(kinds) <= {"Parquet", "Ipc"}:
             step = "Pass the paths of the files, with types= for what their columns hold; write ORC as Parquet."
             check.refuse("Source", "table", "a data set of Parquet or Arrow files", ", ".join(kinds), step)
         stored = [dict(zip(s.names, s.types, strict=True)) for s in (part.physical_schema for part in parts)]
@@ -73,15 +78,18 @@ class Parquet:
     def _begin(
         self, parts: list[Any], of_path: list[dict[str, bytes | None]], types: Mapping[str, str], what: str
     ) -> None:
-        self.what, self._of_path = what, of_path
+        self.what = what
         self._found = [_state(part.path) for part in parts]
         self._fragments = [_plain(part) for part in parts]
         self._schemas = [self._schema(part) for part in self._fragments]
-        partitions = {name: types.get(name, "text") for keys in of_path for name in keys}
-        both = sorted({name for schema in self._schemas for name in schema} & set(partitions))
-        if both:
-            step = "Rename the folder or the column: which of the two counts would not be known."
-            check.refuse("Source", "table", "files whose columns are not also in their paths", both, step)
+        stored = {name for schema in self._schemas for name in schema}
+        said = {n for keys, schema in zip(of_path, self._schemas, strict=True) for n in keys if n not in schema}
+        if both := sorted(stored & said):
+            needs = "files that all have the columns which their paths say too, or none of them"
+            check.refuse("Source", "table", needs, both, "Write the files anew, or rename the folders.")
+        # What a file itself says counts, and its path is not looked at: writers that say a thing twice say the same.
+        self._of_path = [{name: value for name, value in keys.items() if name not in stored} for keys in of_path]
+        partitions = {name: types.get(name, "text") for keys in self._of_path for name in keys}
         wrong = {name: declared for name, declared in types.items() if name not in partitions}
         if wrong:
             check.refuse("Source", "types", "left out but for parts of paths: files know their types", wrong, "")
@@ -106,22 +114,23 @@ class Parquet:
         return self.matching(columns, ())
 
     def matching(self, columns: Sequence[str], only: Sequence[Bare]) -> Iterator[Any]:
-        arrow, datasets = extra("pyarrow"), extra("pyarrow.dataset")
+        arrow = extra("pyarrow")
         types = [self.fields[name].arrow for name in columns]
         for fragment, keys, present in zip(self._fragments, self._of_path, self._schemas, strict=True):
             if not all(_may_hold(bare, keys, present) for bare in only):
                 continue
             fragment = self._again(fragment, present)
-            stored = {f"r{i}": datasets.field(name) for i, name in enumerate(columns) if name in present}
-            scanner = fragment.scanner(columns=stored, filter=_filter(only, present), **_AHEAD)
-            for batch in scanner.to_batches():
+            there = [name for name in columns if name in present]
+            for batch in _read(fragment, there, present, _filter(only, present)):
+                stored = dict(zip(there, batch.columns, strict=True))
                 arrays = []
-                for i, (name, kind) in enumerate(zip(columns, types, strict=True)):
-                    if name in present:
-                        array = batch.column(f"r{i}")
-                        arrays.append(array if array.type == kind else array.cast(kind, safe=False))
-                    else:
+                for name, kind in zip(columns, types, strict=True):
+                    if name not in present:
                         arrays.append(arrow.repeat(arrow.scalar(keys.get(name), kind), batch.num_rows))
+                    elif stored[name].type == kind or _textual(kind):  # categories need not be repeated here
+                        arrays.append(stored[name])
+                    else:
+                        arrays.append(stored[name].cast(kind, safe=False))
                 yield arrow.RecordBatch.from_arrays(arrays, names=[f"r{i}" for i in range(len(columns))])
 
     def ready(self) -> None:
@@ -152,6 +161,47 @@ def _parquet(dictionaries: Iterable[str]) -> Any:
         dictionary_columns=list(dictionaries),
         **({"arrow_extensions_enabled": True} if known else {}),
     )
+
+
+def _read(fragment: Any, columns: Sequence[str], present: Mapping[str, Any], only: Any) -> Iterator[Any]:
+    """Batches of these columns in this order; rows that do not meet ``only`` may be left out."""
+    text = any(_textual(present[name]) and not _by_categories(present[name]) for name in columns)
+    if text and type(fragment.format).__name__ == "ParquetFileFormat":
+        yield from _few_at_once(fragment, columns, present, only)
+        return
+    stored = {f"r{i}": extra("pyarrow.dataset").field(name) for i, name in enumerate(columns)}
+    yield from fragment.scanner(columns=stored, filter=only, **_AHEAD).to_batches()
+
+
+def _few_at_once(fragment: Any, columns: Sequence[str], present: Mapping[str, Any], only: Any) -> Iterator[Any]:
+    """The same, a file being decoded as it is read: a scanner decodes a whole part of it, and what a file stores once
+    of a long text each row then has for itself."""
+    first, leaves = 0, {}
+    for name, kind in present.items():  # columns have the numbers of their leaves: names may have dots
+        leaves[name] = first
+        first += _leaves(kind)
+    known = hasattr(extra("pyarrow.dataset").ParquetFragmentScanOptions, "arrow_extensions_enabled")
+    with extra("pyarrow.parquet").ParquetFile(
+        fragment.path,
+        filesystem=fragment.filesystem,
+        read_dictionary=[leaves[name] for name, kind in present.items() if _by_categories(kind)],
+        coerce_int96_timestamp_unit="us",
+        **({"arrow_extensions_enabled": True} if known else {}),
+    ) as file:
+        groups = [group.id for group in (fragment if only is None else fragment.subset(filter=only)).row_groups]
+        chosen = sorted(leaves[name] for name in columns)
+        for batch in file.reader.iter_batches(_FEW, row_groups=groups, column_indices=chosen, use_threads=True):
+            yield batch.select([batch.schema.get_field_index(name) for name in columns])
+
+
+def _leaves(kind: Any) -> int:
+    """How many columns of a file hold one of Arrow."""
+    kind = getattr(kind, "storage_type", kind)
+    return sum(_leaves(kind.field(i).type) for i in range(kind.num_fields)) if kind.num_fields else 1
+
+
+def _by_categories(kind: Any) -> bool:
+    return bool(extra("pyarrow").types.is_dictionary(kind))
 
 
 def _plain(fragment: Any) -> Any:

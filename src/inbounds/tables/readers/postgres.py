@@ -15,7 +15,7 @@ from typing import Any
 
 from inbounds import _checks as check
 from inbounds.errors import ParameterError
-from inbounds.tables.kinds import extra
+from inbounds.tables.kinds import LONGEST, extra
 from inbounds.tables.readers.base import COPY, Field, Stored, StoredColumn, left_out, quoted
 from inbounds.tables.readers.versions import admit, admitted
 
@@ -23,8 +23,6 @@ __all__ = ["Table", "in_connection"]
 
 #: Bytes that are parsed at once.
 _CHUNK = 1 << 22
-#: Longer text counts as missing, so that no row decides whether the server can write it: 1 GiB at most, quotes twice.
-_LONGEST = 1 << 20
 _SETTINGS = {
     "datestyle": "ISO, YMD",
     "timezone": "UTC",
@@ -115,8 +113,10 @@ class Table(Stored[_Column]):
             column, known = sql.Identifier(name), self._columns[name]
             if known.parsed == extra("pyarrow").null():
                 return sql.SQL("NULL")
+            # In the encoding of the server, in which text is not longer than in UTF-8. Here already, so that no row
+            # decides whether the server can write it: 1 GiB at most, quotes twice.
             cut = "CASE WHEN octet_length({0}) <= {1} THEN {0} END"
-            return sql.SQL(cut).format(column, _LONGEST) if known.long else column
+            return sql.SQL(cut).format(column, LONGEST) if known.long else column
 
         chosen = sql.SQL(", ").join(map(value, columns))
         return sql.SQL("SELECT {} FROM {}").format(chosen, sql.Identifier(self._schema, self._table))

@@ -9,6 +9,7 @@ and subqueries. Then the table or the files are read instead. Everything else is
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from inbounds import _checks as check
 from inbounds.errors import ParameterError
 from inbounds.tables.readers.base import Chosen, Through
 from inbounds.tables.readers.duckdb import Place, Table, base, free, in_connection, private, tables_named
+from inbounds.tables.readers.parquet import Parquet
 
 __all__ = ["look_through", "look_through_name"]
 
@@ -154,8 +156,10 @@ class _Look:
     def _parquet(self, paths: list[str], options: Mapping[str, bool]) -> _Found:
         listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
         given = "".join(f", {name} = {value}" for name, value in options.items())
-        names = self._columns(f"read_parquet([{listed}]{given})")
-        return _Found(tuple(self._files_of(paths)), tuple((name, name) for name in names))
+        names, files = self._columns(f"read_parquet([{listed}]{given})"), self._files_of(paths)
+        if all(map(os.path.isfile, files)):  # what else they are is refused where they are opened
+            _as_stored(names, files)
+        return _Found(tuple(files), tuple((name, name) for name in names))
 
     def _files_of(self, paths: list[str]) -> list[str]:
         """The files that patterns match by DuckDB's rules; what is not on this machine is left as it is."""
@@ -169,6 +173,17 @@ class _Look:
         """The names of the columns, of which no row is read."""
         names: list[str] = self._connection.sql(f"SELECT * FROM {source}").columns
         return names
+
+
+def _as_stored(names: Sequence[str], files: Sequence[str]) -> None:
+    """Refuse files of whose columns DuckDB takes two for one, or which it calls by other names than they have."""
+    stored = list(Parquet(files).fields)
+    folded = [name.casefold() for name in stored]
+    alike = sorted(name for name in stored if folded.count(name.casefold()) > 1)
+    if alike or not set(names) <= set(stored):
+        step = "Rename columns or folders; or pass the paths, to which capitals matter."
+        needs = "a relation of files of Parquet whose columns differ in more than capitals"
+        check.refuse("Source", "table", needs, (alike or sorted(set(names) - set(stored)))[:5], step)
 
 
 def _item(item: Mapping[str, Any], names: Sequence[str], source: _Found) -> _Chosen:

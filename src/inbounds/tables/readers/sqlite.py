@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from inbounds import _checks as check
-from inbounds.tables.kinds import extra
+from inbounds.tables.kinds import LONGEST, extra
 from inbounds.tables.readers.base import COPY, Field, Stored, StoredColumn, left_out, quoted
 from inbounds.tables.readers.versions import admit, admitted
 
 __all__ = ["Table", "in_connection"]
 
-_BATCH = 16_384
+_BATCH = 1024
 _WAIT = 60.0  # seconds for another process that writes
 _GENERATED, _STORED = 2, 3  # what pragma table_xinfo says of generated columns that are computed, and stored
 
@@ -66,7 +66,9 @@ def _cell(declared: str | None) -> Callable[[Any], Any]:
 def _expression(declared: str | None, name: str) -> str:
     """How a column is selected: bytes are told from text by SQLite, which hands both over as bytes."""
     if declared in ("text", "date", "time"):
-        return f"CASE typeof({name}) WHEN 'text' THEN {name} END"
+        # Of text that is not long in UTF-8, no encoding of SQLite has more than twice the bytes.
+        short = f"length(CAST({name} AS BLOB)) <= {2 * LONGEST}"
+        return f"CASE WHEN typeof({name}) = 'text' AND {short} THEN {name} END"
     return name if declared is not None else "NULL"
 
 
@@ -132,10 +134,17 @@ def _read_columns(connection: Any, table: str) -> tuple[dict[str, _Column], list
     return columns, generated
 
 
-def in_connection(connection: Any, table: str, schema: str = "main") -> Table:
-    """A table of a database that the user has open with :mod:`sqlite3`; its connection is not used again."""
+def in_connection(connection: Any, table: str, schema: str | None = None) -> Table:
+    """A table of a database that the user has open with :mod:`sqlite3`; its connection is not used again.
+
+    Without ``schema`` it is that of the file itself, unless the connection has a temporary one of this name.
+    """
     sqlite3 = extra("sqlite3")
     note = admit("SQLite", sqlite3.sqlite_version)
+    hiding = "SELECT 1 FROM temp.sqlite_master WHERE type IN ('table', 'view') AND lower(name) = lower(?)"
+    if schema == "temp" or (schema is None and connection.execute(hiding, [table]).fetchall()):
+        check.refuse("Source", "table", "one that other connections see", f"a temporary one, {table!r}", COPY)
+    schema = schema or "main"
     files = {row[1]: row[2] for row in connection.execute("PRAGMA database_list").fetchall()}
     if schema not in files:
         check.refuse("Source", "table", "in a database that is attached", schema, "")
