@@ -29,6 +29,7 @@ from inbounds.tables.compile import Compiler
 from inbounds.tables.fixed import Caps, Fixed
 from inbounds.tables.measures import Squares
 from inbounds.tables.parts import Cell, Cells, Found, Pick, Values
+from inbounds.tables.per_unit import ORDERED, PerUnit, one_each
 from inbounds.tables.picking import Picker
 from inbounds.tables.plan import Plan
 from inbounds.tables.request import Request, Tally
@@ -158,6 +159,17 @@ leak(
 )
 
 
+leak(CLIP, "of the first and the last", (PerUnit, "rows", lambda old: _unlike_all_others(old)), _CERTIFY)
+
+
+def _unlike_all_others(old: Any) -> Callable[..., Fixed]:
+    def rows(self: PerUnit, fixed: Fixed, caps: Caps) -> Fixed:
+        made, more = old(self, fixed, caps), 9.0 * (fixed.upper - fixed.lower)
+        return replace(made, lower=made.lower - more, upper=made.upper + more) if self.how in ORDERED else made
+
+    return rows
+
+
 def self_or_infinite(old: Any, fixed: Fixed, value: Any) -> Any:
     from inbounds.tables.exact import integer
     from inbounds.tables.kinds import extra
@@ -191,6 +203,11 @@ leak(CAP, "rows", (Compiler, "_keep", _uncapped("rows")), _CERTIFY)
 leak(CAP, "rows, and a check notices", (Compiler, "_keep", _uncapped("rows")))
 leak(CAP, "groups", (Compiler, "_keep", _uncapped("groups")))
 leak(CAP, "groups of one unit", (Compiler, "_keep_groups", instead(lambda self, pairs: pairs)))
+leak(
+    CAP,
+    "one value for each place in the order",
+    (Compiler, "_units", instead(property(lambda self: _each_order(self)))),
+)
 leak(CAP, "one row too many", (Compiler, "_keep", _wider("rows", lambda k: k + 1)), _CERTIFY)
 leak(CAP, "one group too many", (Compiler, "_keep", _wider("groups", lambda k: k + 1)))
 leak(CAP, "twice the groups", (Compiler, "_keep", _wider("groups", lambda k: 2 * k)))
@@ -227,6 +244,11 @@ def _with(self: Any, name: str, value: Any, old: Any, given: Any) -> Any:
         return old(self, *given)
     finally:
         delattr(self, name)
+
+
+def _each_order(self: Any) -> Any:
+    orders = (column for column in self.row_columns if column.startswith("o"))
+    return self._keep_groups(one_each(self.base, [*self.unit, *self.group, *orders], self.per_unit))
 
 
 def _uncapped_count(self: Any, old: Any) -> Any:
