@@ -8,6 +8,7 @@ import functools
 import operator
 import pickle
 import random
+import uuid
 import zoneinfo
 from collections.abc import Callable
 from decimal import Decimal
@@ -27,7 +28,7 @@ import pytest
 
 import inbounds as ib
 from inbounds import ask, col
-from inbounds.errors import InboundsError, MissingColumn, ParameterError, ParameterTypeError
+from inbounds.errors import InboundsError, LedgerUnavailable, MissingColumn, ParameterError, ParameterTypeError
 from inbounds.tables import Answer, Dataset, Kind, Request, Results, Rows, Source, Units
 from inbounds.tables.expressions import _DEEPEST, _MOST_PIECES, Expression
 from inbounds.tables.readers import frames
@@ -517,3 +518,43 @@ def test_text_of_files_that_store_it_in_several_ways(tmp_path: Path) -> None:
     data = asked(str(tmp_path))
     assert data.where(col("t") == "a").count_units(epsilon=400).value == 8
     assert data.where(col("t").is_null()).count_units(epsilon=400).value == 4
+
+
+# ---------------------------------------------------------------- what people have every day
+
+
+def test_a_folder_of_parquet_is_its_files_but_for_those_of_its_writer(tmp_path: Path) -> None:
+    folder = tmp_path / "visits.parquet"
+    for place, rows in (("y=1", 2), ("y=2", 3), ("_temporary/0", 50), ("y=1/.hidden", 50)):
+        (folder / place).mkdir(parents=True)
+        pq.write_table(pa.table({"u": range(rows)}), folder / place / "part-0.parquet")
+    (folder / "_SUCCESS").touch()
+    data = asked(folder, unit=None)
+    assert data.count(epsilon=400).value == 5
+    assert data.where(col("y") == "2").count(epsilon=400).value == 3
+    (tmp_path / "texts").mkdir()
+    with pytest.raises(ParameterError, match=r"only if it has files of Parquet.*\*\.csv"):
+        asked(tmp_path / "texts")
+
+
+def test_uuids_are_ids_however_they_are_stored(tmp_path: Path) -> None:
+    ids = [uuid.UUID(int=2**127 + i // 2) for i in range(6)]
+    path = tmp_path / "t.parquet"
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t (u UUID, x BIGINT)")
+        connection.executemany("INSERT INTO t VALUES (?, ?)", [(str(u), i) for i, u in enumerate(ids)])
+        connection.execute(f"COPY t TO '{path}' (FORMAT parquet)")
+    objects = pd.DataFrame({"u": pd.Series(ids, dtype=object), "x": range(6)})
+    texts = pa.table({"u": list(map(str, ids)), "x": range(6)})
+    sources = [objects, texts, pa.table({"u": pa.array([u.bytes for u in ids], pa.uuid()), "x": range(6)})]
+    if hasattr(pa.dataset.ParquetFragmentScanOptions, "arrow_extensions_enabled"):
+        sources.append(path)
+    for source in sources:
+        assert asked(source).count_units(epsilon=400).value == 3
+        assert asked(source, unit="x").where(col("u") == str(ids[0])).count(epsilon=400).value == 2
+
+
+def test_no_ledger_is_made_where_no_budget_is_given(tmp_path: Path) -> None:
+    with pytest.raises(LedgerUnavailable, match="none was to be made"):
+        ib.dataset(pa.table({"u": [1]}), unit="u", ledger=tmp_path / "budgte.db")
+    assert list(tmp_path.iterdir()) == []
