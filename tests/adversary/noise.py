@@ -68,16 +68,16 @@ def uniform(mechanism: Any, q: Floats, y: Floats, spread: Floats) -> Floats:
     low, high = (np.asarray(end, dtype=np.float64) for end in (domain.lower, domain.upper))
     step = 1.0 if domain.lattice else 0.0
 
-    def upto(x: Any) -> Floats:
-        return _below(mechanism, np.asarray(x - q, dtype=np.float64))
+    def upto(x: Any, more: Any = 0.0) -> Floats:  # the difference first: half a step may be lost beside an answer
+        return _below(mechanism, np.asarray((x - q) + more, dtype=np.float64))
 
     least, most = np.zeros_like(q), np.ones_like(q)
     if isinstance(mechanism, BoundedLaplace):
         bound = float(mechanism.bound)
         least, most = (_below(mechanism, np.full_like(q, x)) for x in (-bound - step, bound))
     elif mechanism.edges == "truncate":
-        least, most = upto(low - step), upto(high)
-    first, last = upto(y - half - step), upto(y + half)
+        least, most = upto(low, -step), upto(high)
+    first, last = upto(y, -half - step), upto(y, half)
     if mechanism.edges == "clamp":
         each = 1.0 if domain.lattice else np.asarray(mechanism.grid)  # the outermost steps are inside of the domain
         first, last = np.where(y - each < low, least, first), np.where(y + each > high, most, last)
