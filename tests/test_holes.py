@@ -38,7 +38,7 @@ import inbounds as ib
 from inbounds import col
 from inbounds.errors import InboundsError, ParameterError, QueryFailed
 from inbounds.tables import Bins, Request, Rows, Source, Sum, Units
-from inbounds.tables.engines import forms
+from inbounds.tables.engines import embedded, forms
 from inbounds.tables.engines.embedded import Embedded, _Stream
 from inbounds.tables.engines.spill import Spill
 from inbounds.tables.readers import frames
@@ -511,6 +511,70 @@ def test_what_a_killed_process_spilled_is_removed_by_the_next_one(tmp_path: Path
     assert not renamed.exists()
     assert len(list(tmp_path.iterdir())) == 2
     assert living.count_units(epsilon=400).value == other.count_units(epsilon=400).value == 1000
+
+
+def test_a_spill_directory_is_made_whatever_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "inbounds-spill-1-pipe")
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "inbounds-spill-1-link").symlink_to(tmp_path / "kept")
+    Spill(tmp_path).close()
+    assert (tmp_path / "kept").is_dir()
+    opens, there = os.open, set(tmp_path.iterdir())
+
+    def refused(path: Any, *given: Any, **more: Any) -> int:
+        if "inbounds-spill" in str(path):
+            raise PermissionError
+        return opens(path, *given, **more)
+
+    monkeypatch.setattr(os, "open", refused)
+    spill = Spill(tmp_path)
+    assert set(tmp_path.iterdir()) - there == {Path(spill.path)}
+
+
+def test_a_question_keeps_no_rows_once_it_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames.Arrow, "once", True)
+    data = opened(pa.table({"u": range(100_000), "v": [1.0] * 100_000}))
+    data.mean("v", bounds=(0, 1), epsilon=1)
+    data.plan.count_units(epsilon=1).explain(sql=True)
+    data.suggest_bounds("v", epsilon=1)
+    with pytest.raises(InboundsError):
+        data.mean("w", bounds=(0, 1), epsilon=1)
+    assert embedded._running == {}
+
+
+def in_a_child(holds: Callable[[], bool]) -> bool:
+    """Whether it holds in a forked process."""
+    child = os.fork()
+    if child == 0:  # no cleaning up that is the parent's
+        signal.alarm(60)
+        try:
+            os._exit(0 if holds() else 1)
+        except BaseException:
+            os._exit(2)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def test_a_child_lets_go_of_no_cursor_of_its_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB would remove in the child what the parent has spilled."""
+    monkeypatch.setattr(frames.Arrow, "once", True)
+    data = opened(nans(), ledger=tmp_path / "ledger.db")
+    ours = (os.getpid(), threading.get_ident())
+    monkeypatch.setattr(embedded, "_running", {ours: data.source.engine._database.cursor()})
+    assert in_a_child(lambda: data.count_units(epsilon=100).value == 1000 and ours in embedded._running)
+
+
+def test_a_child_forked_while_a_thread_opens_a_cursor_does_not_wait(tmp_path: Path) -> None:
+    data = opened(nans(), ledger=tmp_path / "ledger.db")
+    with data.source.engine._database._lock:
+        assert in_a_child(lambda: data.count_units(epsilon=100).value == 1000)
+
+
+def test_where_no_thread_can_be_had_questions_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert opened(nans()).count_units(epsilon=400).value == 1000
 
 
 # ---------------------------------------------------------------- 9. bytes and numbers that a format allows

@@ -537,6 +537,38 @@ def test_a_folder_of_parquet_is_its_files_but_for_those_of_its_writer(tmp_path: 
         asked(tmp_path / "texts")
 
 
+def test_no_row_of_a_folder_counts_twice(tmp_path: Path) -> None:
+    folder = tmp_path / "visits"
+    folder.mkdir()
+    pq.write_table(pa.table({"u": [1, 2, 3]}), folder / "a.pq")
+    (folder / "loop").symlink_to(folder)
+    (folder / "_p=1").mkdir()
+    pq.write_table(pa.table({"u": [4]}), folder / "_p=1" / "b.parquet")
+    assert asked(folder, unit=None, max_rows=None, max_groups=None).count(epsilon=400).value == 4
+    (folder / "latest.parquet").symlink_to(folder / "a.pq")
+    for table in (folder, [folder / "a.pq", folder / "latest.parquet"], [folder / "a.pq"] * 2):
+        with pytest.raises(ParameterError, match="different files"):
+            asked(table)
+
+
+@pytest.mark.parametrize("log", ["_delta_log", ".hoodie", "metadata"])
+def test_a_folder_whose_log_says_which_files_count_is_refused(log: str, tmp_path: Path) -> None:
+    (tmp_path / log).mkdir()
+    (tmp_path / log / "v1.metadata.json").touch()
+    pq.write_table(pa.table({"u": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(ParameterError, match="says which of them count"):
+        asked(tmp_path)
+
+
+@pytest.mark.parametrize("declared", [None, "text", "boolean", "integer", "date", "time"])
+def test_a_uuid_without_a_number_is_missing(declared: str | None) -> None:
+    odd = uuid.UUID(int=5)
+    object.__setattr__(odd, "int", "5")
+    objects = pd.Series([object.__new__(uuid.UUID), odd, "x"], dtype=object)
+    data = asked(pd.DataFrame({"u": [1, 2, 3], "x": objects}), types={"x": declared} if declared else None)
+    assert data.where(col("x").is_null()).count(epsilon=400).value in (2, 3)
+
+
 def test_uuids_are_ids_however_they_are_stored(tmp_path: Path) -> None:
     ids = [uuid.UUID(int=2**127 + i // 2) for i in range(6)]
     path = tmp_path / "t.parquet"

@@ -19,7 +19,9 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial, reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
@@ -29,7 +31,7 @@ from inbounds.errors import QueryFailed
 from inbounds.tables.bare import necessary
 from inbounds.tables.engines.embedded import Paper
 from inbounds.tables.exact import integer
-from inbounds.tables.expressions import Scope
+from inbounds.tables.expressions import Scope, calendar
 from inbounds.tables.fixed import Fixed
 from inbounds.tables.kinds import Kind, days, extra, fits, shielded, some
 from inbounds.tables.measures import Binned, Meeting, Rows, Squares, Sum, Units, UnitsMeeting, Valued
@@ -74,9 +76,9 @@ def coefficients(salt: bytes | None, purpose: str, count: int) -> list[int]:
 class Compiler:
     """One request on one source: builds the queries, runs them, reads the answers.
 
-    Columns inside the queries: u0, u1, ... the unit; g the number of a public key, or g0, g1, ... the group itself;
-    x0, x1, ... what a row contributes; o0, o1, ... what rows are ordered by; y0, y1, ... the numbers of all measures
-    without bins.
+    Columns inside the queries: c0, c1, ... those of the table; d0, d1, ... parts of dates; u0, u1, ... the unit; g the
+    number of a public key, or g0, g1, ... the group itself; x0, x1, ... what a row contributes; o0, o1, ... what rows
+    are ordered by; y0, y1, ... the numbers of all measures without bins.
     """
 
     def __init__(self, request: Request, source: Source, salt: bytes | None) -> None:
@@ -89,7 +91,9 @@ class Compiler:
         if not used:  # a query has to name a column
             used = {some(schema)}
         self.columns = sorted(used)
-        self.scope = Scope(schema, {name: f"c{i}" for i, name in enumerate(self.columns)})
+        stored, made = Scope(schema, {name: f"c{i}" for i, name in enumerate(self.columns)}), calendar(expressions)
+        self.scope = replace(stored, made={key: f"d{i}" for i, key in enumerate(made)})
+        self.made = {self.scope.made[key]: part.narwhals(stored) for key, part in made.items()}
         self.group_kinds = [group.kind(schema) for group in request.by]
         self.parts = [f"g{i}" for i in range(len(request.by))]
         self.group = self.parts if request.keys is None else ["g"]
@@ -139,6 +143,7 @@ class Compiler:
         """The rows that count: unit, group, and what each contributes."""
         nw, request = self.nw, self.request
         frame = self.source.frame(self.columns, necessary(request.where, self.source.schema))
+        frame = frame.with_columns(**self.made) if self.made else frame
         if self.condition is not None:
             frame = frame.filter(self.condition)
         units = (self.engine.identifier(name, self.scope.names[name]) for name in request.unit or ())
@@ -292,18 +297,32 @@ class Compiler:
 
     def rehearse(self) -> None:
         """Build every query and, on paper that can, run it: what fails whatever the rows are fails here."""
-        for frame in self.queries().values():
-            if isinstance(self.engine, Paper):
-                self.engine.rows(frame.to_native())
-            else:
-                frame.collect_schema()
+        with self._asking():
+            for frame in self.queries().values():
+                if isinstance(self.engine, Paper):
+                    self.engine.rows(frame.to_native())
+                else:
+                    frame.collect_schema()
 
     def text(self, paper: Paper) -> str:
         """The queries as SQL."""
-        return ";\n\n".join(paper.text(frame.to_native()) for frame in self.queries().values())
+        with self._asking():
+            return ";\n\n".join(paper.text(frame.to_native()) for frame in self.queries().values())
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """The engine lets go of what it keeps for a question when that is over."""
+        try:
+            yield
+        finally:
+            self.engine.done()
 
     def multiplicities(self, caps: Sequence[int]) -> dict[str, list[int]]:
         """For each cap: the units it is the first to leave whole, by rows in their fullest group and by groups."""
+        with self._asking():
+            return self._multiplicities(caps)
+
+    def _multiplicities(self, caps: Sequence[int]) -> dict[str, list[int]]:
         nw, frames = self.nw, {}
         pairs = self.base.group_by(*self.unit, *self.group).agg(n=nw.len().cast(nw.Int64))
         frames["max_rows"] = pairs.group_by(*self.unit).agg(n=nw.col("n").max()) if self.group else pairs
@@ -326,11 +345,12 @@ class Compiler:
     def answers(self) -> tuple[tuple[tuple[Any, ...], ...], tuple[int, ...], dict[str, tuple[tuple[int, ...], ...]]]:
         """The keys, the units of each, and the numbers of each measure for each."""
         debug = self.source.debug
-        queries = shielded("building the query", self.queries, debug=debug)
-        run = {
-            name: shielded("running the query", partial(self.engine.rows, frame.to_native()), debug=debug)
-            for name, frame in queries.items()
-        }
+        with self._asking():
+            queries = shielded("building the query", self.queries, debug=debug)
+            run = {
+                name: shielded("running the query", partial(self.engine.rows, frame.to_native()), debug=debug)
+                for name, frame in queries.items()
+            }
         width = max(len(self.group), 1)
         scalars = {row[:width]: row[width:] for row in run[""]}
         places = self._places(scalars)

@@ -23,7 +23,7 @@ import datetime as dt
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -47,7 +47,7 @@ from inbounds.tables.kinds import (
 if TYPE_CHECKING:
     from narwhals import Expr
 
-__all__ = ["Expression", "Scope", "as_number", "col", "fault", "from_json"]
+__all__ = ["Expression", "Scope", "as_number", "calendar", "col", "fault", "from_json"]
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -66,10 +66,14 @@ _MOST_PIECES = 2000  # as a query is written out
 
 @dataclass(frozen=True)
 class Scope:
-    """Where an expression is compiled: the table's schema, and the name each column has inside the query."""
+    """Where an expression is compiled: the table's schema, and the name each column has inside the query.
+
+    ``made`` has columns of the query for parts of dates that were computed before, by their JSON as text.
+    """
 
     schema: Schema
     names: Mapping[str, str]
+    made: Mapping[str, str] = field(default_factory=dict)
 
 
 def as_number(expression: Expr, kind: Kind) -> Expr:
@@ -281,6 +285,19 @@ def fault(expression: Expression, schema: Schema) -> Expression | None:
     except InboundsError:
         return expression
     return None
+
+
+def calendar(expressions: Iterable[Expression]) -> Mapping[str, Expression]:
+    """The years, months and days in these, by their JSON as text: deep expressions, that queries compute by themselves.
+
+    Spark Connect cannot send a message that is much deeper.
+    """
+    found: dict[str, Expression] = {}
+    for expression in expressions:
+        if isinstance(expression, Part) and expression.part in ("year", "month", "day"):
+            found[str(expression.to_json())] = expression
+        found |= calendar(expression._parts())
+    return found
 
 
 def _literal(value: object) -> Literal:
@@ -683,6 +700,9 @@ class Part(Expression):
 
     def narwhals(self, scope: Scope) -> Expr:
         nw = extra("narwhals")
+        if str(self.to_json()) in scope.made:
+            made: Expr = nw.col(scope.made[str(self.to_json())])
+            return made
         value = self.of.narwhals(scope)
         if self.part == "hour":
             return divide_small(value % integer(DAY), DAY // 24)

@@ -34,6 +34,7 @@ __all__ = ["Source"]
 
 _PARQUET, _CSV, _JSON = (".parquet", ".pq"), (".csv", ".tsv", ".txt"), (".json", ".jsonl", ".ndjson")
 _DATABASE = (".duckdb", ".ddb", ".db")
+_LOGS = ("_delta_log", ".hoodie", "metadata/*.metadata.json")  # of Delta, Hudi and Iceberg
 _SQLITE = (".sqlite", ".sqlite3", ".db3")
 
 
@@ -275,6 +276,7 @@ def _files(table: Any, types: Mapping[str, str] | None, text: Text) -> Reader:
         check.refuse("Source", "table", kinds, got, "", ParameterTypeError)
     names = [os.fspath(pattern) for pattern in given]
     paths = [path for pattern in names for path in _expand(pattern)]
+    _different(paths)
     suffixes = {ending(path) for path in paths}
     reader: Parquet | CSV | JSON
     if suffixes <= set(_PARQUET):
@@ -312,14 +314,33 @@ def _expand(pattern: str) -> list[str]:
 
 
 def _below(folder: str) -> list[str]:
-    """The files of Parquet in a folder, as Spark and Arrow write one table; what begins with _ or . is their own."""
-    found = glob.glob(os.path.join(glob.escape(folder), "**", "*.parquet"), recursive=True)
-    own = [any(part.startswith("_") for part in os.path.relpath(path, folder).split(os.sep)) for path in found]
-    files = [os.path.abspath(p) for p, is_own in zip(found, own, strict=True) if os.path.isfile(p) and not is_own]
+    """The files of Parquet in a folder, as Spark and Arrow write one table; what begins with _ or . is their own.
+
+    Links to other folders are not followed: a row would count as often as there are ways to it.
+    """
+    logs = [log for log in _LOGS if glob.glob(os.path.join(glob.escape(folder), log))]
+    if logs:
+        step = "Read it with Spark, or write the table anew as Parquet."
+        needs = f"a folder of files alone, without {logs[0]} that says which of them count"
+        check.refuse("Source", "table", needs, folder, step)
+    files = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name[0] != "." and (name[0] != "_" or "=" in name)]
+        files += [os.path.join(place, name) for name in names if name[0] not in "._" and ending(name) in _PARQUET]
     if not files:
         step = f"Pass a pattern for its files, as {os.path.join(folder, '*.csv')!r}."
         check.refuse("Source", "table", "a folder only if it has files of Parquet", folder, step)
-    return sorted(files)
+    return sorted(map(os.path.abspath, files))
+
+
+def _different(paths: Sequence[str]) -> None:
+    """Refuse a file that is given twice, by a link or as it is: one row would count as two."""
+    seen: dict[tuple[int, int], str] = {}
+    for path in paths:
+        found = os.stat(path)
+        other = seen.setdefault((found.st_dev, found.st_ino), path)
+        if other is not path:
+            check.refuse("Source", "table", "different files", [other, path], "Leave one of them out.")
 
 
 def _check_types(types: object) -> None:

@@ -67,6 +67,9 @@ class Engine(Protocol):
     def rows(self, frame: Any) -> list[tuple[Any, ...]]:
         """Run the query."""
 
+    def done(self) -> None:
+        """This thread has its rows: let go of what was kept for the question."""
+
     def paper(self) -> Engine:
         """The same columns without rows: questions are written and tried on it before they are paid."""
 

@@ -39,6 +39,10 @@ __all__ = ["Embedded", "Paper", "Settings", "paper"]
 
 T = TypeVar("T")
 
+#: The cursors of questions that are asked now, by process and thread. A forked child never lets go of those of its
+#: parent: DuckDB would remove in the child what the parent has spilled.
+_running: dict[tuple[int, int], Any] = {}
+
 _TABLE = "source"  # of the rows, in a query as text
 _PATIENCE = 0.05  # seconds after which a query that was to end is told so again
 
@@ -64,14 +68,32 @@ class Settings:
             check.refuse("Source", "temp_directory", "a directory that can be written to", os.fspath(place), step)
 
 
+_databases: weakref.WeakSet[_Database] = weakref.WeakSet()
+
+
+def _renew() -> None:
+    for database in list(_databases):
+        database.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
+
+
 class _Database:
     """A DuckDB in memory with a directory of its own to spill to; after a fork, the child gets another one."""
 
     _forked: list[Any] = []  # noqa: RUF012 - connections of a parent, which a child must neither use nor close
 
     def __init__(self, settings: Settings) -> None:
-        self._settings, self._lock = settings, threading.Lock()
+        self._settings = settings
+        self.renew()
         self._open()
+        _databases.add(self)
+
+    def renew(self) -> None:
+        """A new lock: in a child that was forked while another thread held it, nobody lets go of the old one."""
+        self._lock = threading.Lock()
 
     def _open(self) -> None:
         given = self._settings
@@ -114,6 +136,10 @@ def _remove(spill: Spill, process: int) -> None:
         spill.remove()
 
 
+def _here() -> tuple[int, int]:
+    return os.getpid(), threading.get_ident()
+
+
 def _interruptibly(call: Callable[[], T], cursor: Any) -> T:
     """What ``call`` returns, which has DuckDB compute on this cursor.
 
@@ -122,24 +148,36 @@ def _interruptibly(call: Callable[[], T], cursor: Any) -> T:
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
-    begun, answer = threading.Event(), Future[T]()
+    answer = Future[T]()
 
     def work() -> None:
-        begun.set()
-        try:
-            answer.set_result(call())
-        except BaseException as problem:
-            answer.set_exception(problem)
+        if answer.set_running_or_notify_cancel():
+            try:
+                answer.set_result(call())
+            except BaseException as problem:
+                answer.set_exception(problem)
 
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True)
     try:
-        threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True).start()
+        thread.start()
+    except RuntimeError:  # there are no more threads
+        return call()
+    except BaseException:
+        _end(answer, cursor)
+        raise
+    try:
         return answer.result()
     except BaseException:
-        begun.wait(_PATIENCE)  # it may not have come to that
-        while begun.is_set() and not answer.done():
+        _end(answer, cursor)
+        raise
+
+
+def _end(answer: Future[Any], cursor: Any) -> None:
+    """Come to an end with a query, or never begin it."""
+    if not answer.cancel():
+        while not answer.done():
             cursor.interrupt()
             time.sleep(_PATIENCE)
-        raise
 
 
 class _Stream:
@@ -198,11 +236,10 @@ class Embedded:
             name for name, field in reader.fields.items() if field.declared == "text" and name not in given
         )
         self._database = _Database(settings) if database is None else database
-        self._latest = threading.local()  # the cursor of the frame that this thread made last
 
     def frame(self, columns: Sequence[str], only: Sequence[Bare] = ()) -> LazyFrame[Any]:
         forms = [self._forms[name] for name in columns]
-        cursor = self._latest.cursor = self._database.cursor()
+        cursor = _running[_here()] = self._database.cursor()
         rows = self._rows(cursor, columns, only, forms)
         plain = [f"{form.plain.format(f'r{i}')} AS c{i}" for i, form in enumerate(forms)]
         exact = [f"{form.exact.format(f'r{i}')} AS c{i}e" for i, form in enumerate(forms) if form.exact]
@@ -233,8 +270,11 @@ class Embedded:
         return one.select(*(unnest("unnest", value).cast(types[name]).alias(name) for name, value in lists.items()))
 
     def rows(self, frame: Any) -> list[tuple[Any, ...]]:
-        found: list[tuple[Any, ...]] = _interruptibly(frame.fetchall, self._latest.cursor)
+        found: list[tuple[Any, ...]] = _interruptibly(frame.fetchall, _running[_here()])
         return found
+
+    def done(self) -> None:
+        _running.pop(_here(), None)
 
     def paper(self) -> Paper:
         return Paper(self._reader, self._settings, self._given, self._database)

@@ -54,7 +54,7 @@ def views(arrays: Sequence[Any], rows: int, forms: Sequence[Form]) -> Iterator[l
     """The columns of a batch in pieces, as :func:`view` gives them; no piece has more text than :data:`_PIECE`."""
     ready = [_ready(array, form) for array, form in zip(arrays, forms, strict=True)]
     each = min((_PIECE // max(1, _longest(array)) for array in ready), default=rows)
-    for start in range(0, rows, each):
+    for start in range(0, rows, max(1, each)):
         yield [_whole(array.slice(start, each), form) for array, form in zip(ready, forms, strict=True)]
 
 

@@ -151,6 +151,9 @@ class Spark:
     def rows(self, frame: Any) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in frame.collect()]
 
+    def done(self) -> None:
+        """Nothing is kept."""
+
     def paper(self) -> Spark:
         self._check_running()
         F, paper = self._functions, copy.copy(self)

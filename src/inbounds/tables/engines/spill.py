@@ -14,6 +14,9 @@ from typing import Any
 __all__ = ["Spill"]
 
 _NAME = re.compile(r"inbounds-spill-(\d+)-.*")
+#: In a place that all may write to, a name may be anything: a link, or a pipe that is never opened from its other end.
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_TRIES = 10
 
 
 def _module(name: str) -> Any:
@@ -38,7 +41,7 @@ class Spill:
         for left in place.glob("inbounds-spill-*"):
             _remove_left(left)
         self._held: int | None = None
-        while True:
+        for _ in range(_TRIES):
             self.path = tempfile.mkdtemp(prefix=f"inbounds-spill-{os.getpid()}-", dir=place)
             if self._hold():
                 return
@@ -65,21 +68,20 @@ class Spill:
         """Whether it is there and ours: between its making and the lock another may have taken it for left."""
         if fcntl is None:
             return True
-        with contextlib.suppress(OSError):
-            held = os.open(self.path, os.O_RDONLY)
-            try:
-                fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                if os.path.samestat(os.fstat(held), os.stat(self.path)):
-                    self._held = held
-                    return True
-            except BlockingIOError:  # it is being removed
-                pass
-            except OSError:  # a file system without locks, where nobody can take it either
-                return os.path.isdir(self.path)
-            finally:
-                if self._held != held:
-                    os.close(held)
-        return False
+        held = None
+        try:
+            held = os.open(self.path, _FOLDER)
+            fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(held), os.stat(self.path)):
+                self._held = held
+        except (BlockingIOError, FileNotFoundError):  # it is being removed, or is
+            pass
+        except OSError:  # it cannot be locked, so that nobody else can take it either
+            return os.path.isdir(self.path)
+        finally:
+            if held is not None and self._held != held:
+                os.close(held)
+        return self._held is not None
 
 
 def _remove_left(directory: Path) -> None:
@@ -92,7 +94,7 @@ def _remove_left(directory: Path) -> None:
             shutil.rmtree(directory, ignore_errors=True)
         return
     with contextlib.suppress(OSError):  # held, of somebody else, gone, or on a file system without locks
-        held = os.open(directory, os.O_RDONLY)
+        held = os.open(directory, _FOLDER)
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(directory, ignore_errors=True)

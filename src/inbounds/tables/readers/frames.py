@@ -255,9 +255,12 @@ def _categories(column: Any, declared: str | None) -> tuple[Field, Callable[[Any
     """Categories are public; a row holds the number of one."""
     arrow, pandas = extra("pyarrow"), extra("pandas")
     field, convert = _column(pandas.Series(column.cat.categories, name=column.name), declared)
+    kept: list[Any] = [None, None]  # categories and what they become: once, however many parts there are
 
     def taken(part: Any) -> Any:
-        values = _whole(convert(pandas.Series(part.cat.categories)))
+        if kept[0] is not part.cat.categories:
+            kept[:] = part.cat.categories, _whole(convert(pandas.Series(part.cat.categories)))
+        values = kept[1]
         codes = part.cat.codes.to_numpy()
         return arrow.DictionaryArray.from_arrays(arrow.array(codes, mask=codes < 0), values)
 
@@ -270,6 +273,7 @@ def _categories(column: Any, declared: str | None) -> tuple[Field, Callable[[Any
 
 # And a type is told by which it is, never by what it says or by its hash: its own type could be a stranger's, too.
 
+_UUID_INT = uuid.UUID.__dict__["int"].__get__
 #: Those of NumPy's numbers, a time that has passed not being one.
 _NUMPY = tuple(
     {kind for kind in np.sctypeDict.values() if issubclass(kind, np.integer | np.floating)} - {np.timedelta64}
@@ -305,11 +309,19 @@ def _is(value: object, kind: type) -> bool:
 
 
 def _text(value: Any) -> bytes | None:
-    if type(value) is uuid.UUID and type(value.int) is int:  # as databases give ids
-        return uuid.UUID.__str__(value).encode()
+    if type(value) is uuid.UUID:  # as databases give ids
+        return _uuid(value)
     if not _is(value, str) or str.__len__(value) > LONGEST:  # the bytes of which are more
         return None
     return str.encode(value, "utf-8", "surrogatepass")
+
+
+def _uuid(value: uuid.UUID) -> bytes | None:
+    try:
+        number = _UUID_INT(value)
+    except AttributeError:  # made without one
+        return None
+    return str(uuid.UUID(int=number)).encode() if type(number) is int and 0 <= number < 2**128 else None
 
 
 def _total(write: Callable[[Any], bytes | None]) -> Callable[[Any], bytes | None]:
