@@ -624,6 +624,20 @@ def test_settings_with_which_one_value_decides_about_others_are_refused_before_p
 
 
 @on_spark
+def test_parts_of_dates_are_answered_over_connect(sessions: dict[str, Any]) -> None:
+    """Its messages may not be nested much deeper than what becomes of a day."""
+    days = [dt.datetime(2024, 5, 1 + i) for i in range(3)]
+    frame = sessions["connect"].createDataFrame(pa.table({"u": [1, 2, 3], "t": days}))
+    data = ib.dataset(frame, unit="u", budget=ib.Budget(epsilon=1e5), max_rows=1)
+    for part, value in (("year", 2024), ("month", 5), ("day", 2), ("weekday", 4)):
+        made = getattr(col("t"), part)()
+        assert data.mean(made * 2 + 1, bounds=(0, 1e4), epsilon=500).value > 0
+        here = data.where(((made * 2 - made) >= value) & (made < value + 1))
+        assert here.count(epsilon=400).value == (3 if part in ("year", "month") else 1)
+        (counts,) = here.histogram(made, [0, value, 1e4], epsilon=400).columns.values()
+        assert [answer.value for answer in counts] == [0, 3 if part in ("year", "month") else 1]
+
+
 def test_looking_runs_no_job(classic: Any, visits: str) -> None:
     tables = [
         classic.read.parquet(visits).select("user", "ward", "age"),
