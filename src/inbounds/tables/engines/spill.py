@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import re
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
+
+from inbounds.ledger.writers import fcntl  # None where there is none, as on Windows
 
 __all__ = ["Spill"]
 
@@ -17,16 +17,6 @@ _NAME = re.compile(r"inbounds-spill-(\d+)-.*")
 #: In a place that all may write to, a name may be anything: a link, or a pipe that is never opened from its other end.
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _TRIES = 10
-
-
-def _module(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
-
-
-fcntl = _module("fcntl")  # POSIX
 
 
 class Spill:
