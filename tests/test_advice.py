@@ -14,6 +14,8 @@ from inbounds.advice import KINDS
 from inbounds.inference.risk import risk
 from inbounds.mechanism import denoised
 
+pytestmark = pytest.mark.thinned(3)
+
 RANGE = ib.Integers(0, 12)
 
 

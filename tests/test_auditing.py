@@ -28,6 +28,8 @@ from inbounds.privacy import LineCurve
 from tests import reference as ref
 from tests.common import MECHANISMS
 
+pytestmark = pytest.mark.thinned(3)
+
 INF = math.inf
 ROOT = Path(__file__).parent.parent
 HOLES = ib.Spans([(0, 1), (2, 3), (5, 9)])

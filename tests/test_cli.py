@@ -26,6 +26,8 @@ from inbounds.cli import main, output, words
 from inbounds.cli.app import app
 from tests.cli_support import entries, produced, run, run_json, same, write_visits
 
+pytestmark = pytest.mark.thinned(3)
+
 GUIDE = Path(__file__).parent.parent / "docs" / "command-line.md"
 INF = math.inf
 

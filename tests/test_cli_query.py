@@ -21,6 +21,8 @@ from inbounds.ledger import Ledger
 from inbounds.tables import Request
 from tests.cli_support import QUESTIONS, run, run_json, write_visits
 
+pytestmark = pytest.mark.thinned(3)
+
 TABLE = "query visits.csv --header --types age=integer,visit=date"
 UNIT = f"{TABLE} --unit patient"
 BARE = "query visits.csv --header --unit patient"

@@ -26,6 +26,8 @@ from tests.cli_support import QUESTIONS, run, run_json, write_visits
 from tests.ledger_support import on_disk
 from tests.postgres import Server
 
+pytestmark = pytest.mark.thinned(3)
+
 pytest_plugins = ["tests.ledger_fixtures"]
 
 AGE = "laplace --interval 0 120 --sensitivity 0.5 --epsilon 0.3"

@@ -19,6 +19,8 @@ from inbounds.inference.risk import risk
 from inbounds.mechanism.denoised import Denoised
 from tests.common import MECHANISMS as FAMILIES
 
+pytestmark = pytest.mark.thinned(3)
+
 INF = math.inf
 EDGES = ("truncate", "clamp", "ignore")
 LOSSES = ("squared", "absolute", "zero-one")

@@ -735,6 +735,7 @@ def long_texts(length: int) -> dict[str, Callable[[Path], Any]]:
     }
 
 
+@pytest.mark.thinned(7)
 @pytest.mark.filterwarnings(r"ignore:fetch_\w+\(\) is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("way", long_texts(2))
 @pytest.mark.parametrize("length", [LIMIT - 1, LIMIT, LIMIT + 1, 2**20 + 1])

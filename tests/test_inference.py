@@ -25,6 +25,8 @@ from inbounds.mechanism import Mechanism
 from tests import sampling_reference as exact
 from tests.common import MECHANISMS
 
+pytestmark = pytest.mark.thinned(3)
+
 INF = math.inf
 BITS = 200
 HOLES = ((0.0, 1.5), (2.0, 2.25), (4.0, 7.0))

@@ -27,6 +27,8 @@ from inbounds.learn import GaussianNB, naive_bayes, rows
 from inbounds.learn.naive_bayes import NEIGHBOURS
 from inbounds.mechanism import Mechanism
 
+pytestmark = pytest.mark.thinned(3)
+
 BOUNDS = ([-1.0, -1.0], [1.0, 1.0])
 ROWS: list[Any] = [[0.5, -0.25], [0.25, 0.75], [-1.0, 0.0], [1.0, 0.5]]
 LABELS: list[Any] = [0, 1, 0, 1]

@@ -136,6 +136,7 @@ def test_removing_log_and_head_gives_nothing_back(killed: Path) -> None:
     is_refused(killed, 8, "the file beside it that says how much was acknowledged is missing or damaged")
 
 
+@pytest.mark.thinned(3)
 @posix
 @pytest.mark.parametrize(
     "moment",
@@ -226,6 +227,7 @@ def test_a_young_database_without_its_other_files_is_no_fresh_budget(tmp_path: P
         assert total(ledger) == 3
 
 
+@pytest.mark.thinned(3)
 @posix
 @pytest.mark.parametrize(
     "moment",

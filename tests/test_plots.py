@@ -18,6 +18,8 @@ import inbounds as ib
 from inbounds import plots
 from inbounds.errors import MissingExtra
 
+pytestmark = pytest.mark.thinned(3)
+
 INF = math.inf
 #: domain, sensitivity, scale, true values
 SETTINGS: dict[str, tuple[Any, Any, float, Any]] = {

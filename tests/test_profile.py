@@ -18,6 +18,8 @@ from tests import reference as ref
 from tests.common import MECHANISMS as FAMILIES
 from tests.common import domain_of
 
+pytestmark = pytest.mark.thinned(3)
+
 INF = math.inf
 NOISE: dict[str, Any] = {"laplace": LaplaceOn, "gaussian": GaussianOn}
 TIGHT = mpf("1e-5")

@@ -37,6 +37,8 @@ from inbounds.tables import Answer, Dataset, Results, Source
 from inbounds.tables.readers.frames import Arrow
 from tests.query_support import ARROW, ROWS, SCHEMA, WARDS, Counting, counting, opened
 
+pytestmark = pytest.mark.thinned(3)
+
 NAN, INF = math.nan, math.inf
 AGES = (0, 100)
 SECRET = "canary" + "4711"  # in two parts, so that the lines of a traceback do not show it

@@ -887,6 +887,7 @@ WHERE: dict[str, tuple[dict[str, Any], Callable[[Dataset], Dataset]]] = {
 }
 
 
+@pytest.mark.thinned(7)
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("what", MANY)
 @pytest.mark.parametrize("goal", [{"epsilon": 1.0}, {"epsilon": 0.1}, {"rho": 0.3}])

@@ -14,6 +14,8 @@ from tests import reference as ref
 from tests.common import MECHANISMS as FAMILIES
 from tests.common import domain_of
 
+pytestmark = pytest.mark.thinned(3)
+
 INF = math.inf
 UNIT = [(0.0, 1.0)]
 TIGHT = mpf("1e-5")

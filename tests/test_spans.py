@@ -15,6 +15,8 @@ import inbounds.mechanism.additive
 from tests import reference as ref
 from tests.common import MECHANISMS, broken, goal
 
+pytestmark = pytest.mark.thinned(3)
+
 FAMILIES = tuple(MECHANISMS)
 INF = float("inf")
 NEAR = 1 - mpf(10) ** -7

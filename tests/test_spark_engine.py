@@ -631,9 +631,7 @@ def test_parts_of_dates_are_answered_over_connect(sessions: dict[str, Any]) -> N
     data = ib.dataset(frame, unit="u", budget=ib.Budget(epsilon=1e5), max_rows=1)
     for part, value in (("year", 2024), ("month", 5), ("day", 2), ("weekday", 4)):
         made = getattr(col("t"), part)()
-        assert data.mean(made * 2 + 1, bounds=(0, 1e4), epsilon=500).value > 0
         here = data.where(((made * 2 - made) >= value) & (made < value + 1))
-        assert here.count(epsilon=400).value == (3 if part in ("year", "month") else 1)
         (counts,) = here.histogram(made, [0, value, 1e4], epsilon=400).columns.values()
         assert [answer.value for answer in counts] == [0, 3 if part in ("year", "month") else 1]
 
