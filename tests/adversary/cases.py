@@ -146,13 +146,15 @@ class Case:
         return [*self.rows[:at], *(mine * self.times), *self.rows[at:], *self._others()]
 
     def _others(self) -> list[Row]:
-        """Units with one row each, of values that are there already."""
+        """Units with one row each, of values that are there already; none is the one in which the tables differ."""
         ids = self.question.unit if isinstance(self.question.unit, tuple) else (self.question.unit,)
         pool = self.rows or self.one or self.other
         if not pool:
             return []
         spread = self.spread if family(self.columns.get("g", "null")) in ("whole", "text") else 0
-        return [
+        places = [i for i, name in enumerate(self.columns) if name in ids]
+        mine = {tuple(marked(row[i]) for i in places) for row in (*self.one, *self.other)} if places else set()
+        found = [
             tuple(
                 another(self.columns[name], i)
                 if name in ids
@@ -163,6 +165,7 @@ class Case:
             )
             for i in range(self.crowd)
         ]
+        return [row for row in found if tuple(marked(row[i]) for i in places) not in mine]
 
     def code(self, seed: int | None = None) -> str:
         """As a test to be kept."""
