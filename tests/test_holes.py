@@ -663,6 +663,14 @@ def test_far_times_behind_a_relation_are_refused_or_read(tmp_path: Path) -> None
 LONG = 2**14
 
 
+def stored(table: pa.Table, way: str, folder: Path) -> Any:
+    """The table in a file, as a frame of pandas, or as it is."""
+    if way == "Parquet":
+        pq.write_table(table, folder / "t.parquet")
+        return str(folder / "t.parquet")
+    return table.to_pandas() if way == "pandas" else table
+
+
 @pytest.mark.parametrize("way", ["Arrow", "Parquet", "pandas", "views"])
 def test_categories_that_are_long_text_can_be_repeated_without_limit(way: str, tmp_path: Path) -> None:
     """2 GiB and a little when each row has its own copy: one more row than Arrow's offsets of 32 bits address."""
@@ -670,12 +678,7 @@ def test_categories_that_are_long_text_can_be_repeated_without_limit(way: str, t
     kind = pa.string_view() if way == "views" else pa.string()
     notes = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array(["a" * LONG], kind))
     table = pa.table({"u": range(rows), "note": notes})
-    source: Any = table
-    if way == "Parquet":
-        source = str(tmp_path / "t.parquet")
-        pq.write_table(table, source)
-    elif way == "pandas":
-        source = table.to_pandas()
+    source = stored(table, way, tmp_path)
     assert exact(source, n=Rows(), where=col("note") == "b")["n"] == (0,)
 
 
@@ -788,13 +791,8 @@ def test_one_text_that_many_rows_refer_to_is_never_copied_for_all_of_them(
     text, kind = "a" * length, pa.string_view() if way == "views" else pa.string()
     notes = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([text], kind))
     table = pa.table({"u": np.arange(rows), "note": notes})
-    source: Any = table
-    if way == "Parquet":
-        source = str(tmp_path / "t.parquet")
-        pq.write_table(table, source)
-    elif way == "pandas":
-        source = table.to_pandas()
-    elif way == "pandas, objects":
+    source = stored(table, way, tmp_path)
+    if way == "pandas, objects":
         source = pd.DataFrame({"u": np.arange(rows), "note": pd.Series([text] * rows, dtype=object)})
     reader = Source.open(source).engine
     assert isinstance(reader, Embedded)
